@@ -125,6 +125,6 @@ uint64_t job_known_steps(const struct job *job, uint64_t sample_count)
 
 const char *job_optimizer_text(const struct job *job)
 {
-    return job->optimizer == OPTIMIZER_AUTO ? "the script's"
+    return job->optimizer == OPTIMIZER_AUTO ? JOB_OPTIMIZER_OF_PROGRAM
                                             : names_optimizers[job->optimizer].name;
 }

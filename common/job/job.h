@@ -132,8 +132,9 @@ bool job_tunes_buckets(const struct job *job);
 /* The steps that its processes record; none without a timeline. */
 struct trace_window job_timeline(const struct job *job);
 
-/* Its optimizer, for people: "adam"; "the script's" where a program of its own makes the updates,
- * or has not said yet. */
+/* Its optimizer, for people: "adam"; or, where a program of its own makes the updates, or has not
+ * said yet, whose it is. */
+#define JOB_OPTIMIZER_OF_PROGRAM "the program's"
 const char *job_optimizer_text(const struct job *job);
 
 /* How long a worker may time what its GPU's library offers, before it trains (--cuda-engines). */

@@ -101,7 +101,8 @@ static bool has_own_updates(const struct run_group *groups, size_t count)
     for (size_t i = 0; i < count && !has_any; i++) {
         char optimizer[VALUE_BYTES];
         read_option(groups[i].runs[0], "optimizer", optimizer);
-        has_any = is_external(&groups[i]) && strcmp(optimizer, "auto") == 0;
+        has_any = is_external(&groups[i]) && (strcmp(optimizer, "auto") == 0 ||
+                                              strcmp(optimizer, JOB_OPTIMIZER_OF_PROGRAM) == 0);
     }
     return has_any;
 }

@@ -91,7 +91,7 @@ struct coordinator_resume {
 struct generation;
 
 struct coordinator {
-    const struct job *job; // borrowed; or told_job
+    const struct job *job; // borrowed; or told_job, so a coordinator is never copied or moved
     struct job told_job;   // with the optimizer that a program of its own has said
     char optimizer[JOB_OPTIMIZER_TEXT_BYTES]; // what it has said
     struct carriers carriers;      // of its ranks: worker i of the membership is process i

@@ -167,7 +167,7 @@ static void print_rate(const struct job *job, uint64_t samples)
 {
     const struct schedule schedule = job_schedule(job, samples);
     if (job->optimizer == OPTIMIZER_AUTO) { // the program makes the updates, at any rate it likes
-        printf("the script's optimizer, seed %llu\n", (unsigned long long)job->seed);
+        printf(JOB_OPTIMIZER_OF_PROGRAM " optimizer, seed %llu\n", (unsigned long long)job->seed);
         return;
     }
     printf("%s, lr %g (effective %g", job_optimizer_text(job), job->lr, schedule.base_rate);

@@ -23,7 +23,7 @@ static void the_default_optimizer_is_the_programs_where_it_has_one(void **state)
     const struct job own = sample_job_resolved(SAMPLE_JOB(OWN));
     assert_int_equal(own.optimizer, OPTIMIZER_AUTO);
     assert_true(own.lr <= 0);
-    assert_string_equal(job_optimizer_text(&own), "the script's");
+    assert_string_equal(job_optimizer_text(&own), "the program's");
     const struct job named = sample_job_resolved(SAMPLE_JOB(OWN, "optimizer=adam"));
     assert_string_equal(job_optimizer_text(&named), "adam");
 }
@@ -50,7 +50,7 @@ static void a_job_takes_what_another_process_has_written(void **state)
     }
 }
 
-static void updates_of_its_own_make_the_optimizer_the_scripts(void **state)
+static void updates_of_its_own_make_the_optimizer_the_programs(void **state)
 {
     (void)state;
     char error[OPTION_ERROR_BYTES] = "";
@@ -58,7 +58,7 @@ static void updates_of_its_own_make_the_optimizer_the_scripts(void **state)
     assert_int_equal(job_take_optimizer(&job, "", error, sizeof(error)), STATUS_OK);
     assert_int_equal(job.optimizer, OPTIMIZER_SGD);
     assert_int_equal(job_take_optimizer(&job, JOB_OPTIMIZER_OWN, error, sizeof(error)), STATUS_OK);
-    assert_string_equal(job_optimizer_text(&job), "the script's");
+    assert_string_equal(job_optimizer_text(&job), "the program's");
 }
 
 static void refuse(struct job job, const char *text, const char *sentence)
@@ -131,7 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_optimizer_is_the_programs_where_it_has_one),
         cmocka_unit_test(a_job_takes_what_another_process_has_written),
-        cmocka_unit_test(updates_of_its_own_make_the_optimizer_the_scripts),
+        cmocka_unit_test(updates_of_its_own_make_the_optimizer_the_programs),
         cmocka_unit_test(a_rate_that_differs_by_its_rounding_is_the_jobs),
         cmocka_unit_test(a_remedy_of_momentum_waits_for_the_programs_optimizer),
         cmocka_unit_test(what_no_option_could_have_is_refused),

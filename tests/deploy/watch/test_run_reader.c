@@ -1,4 +1,5 @@
 /* Tests of run folders that are read while they grow. */
+#include "common/job/job.h"
 #include "deploy/watch/run_reader.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
@@ -96,7 +97,7 @@ static void an_optimizer_of_a_program_is_called_as_in_its_log(void **state)
     write_file("job.json", "w",
                "{\"options\": {\"workers\": 1, \"mode\": \"ring\", \"optimizer\": \"auto\"}}");
     assert_true(update(&reader));
-    assert_string_equal(reader.state.optimizer, "the script's");
+    assert_string_equal(reader.state.optimizer, JOB_OPTIMIZER_OF_PROGRAM);
     close_folder(&reader);
 }
 

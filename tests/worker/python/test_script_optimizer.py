@@ -57,12 +57,12 @@ def test_unsynchronised_servers_have_it(tmp_path: Path, mode: str) -> None:
     assert (ended.summary["optimizer"], ended.summary["lr"]) == ("adamw", 0.002), ended.summary
 
 
-def test_in_ring_it_is_called_the_scripts(tmp_path: Path) -> None:
+def test_in_ring_it_is_called_the_programs(tmp_path: Path) -> None:
     script = TRAIN.format(optimizer="Rprop(model.parameters())")
     for options in ((), ("--optimizer", "adam", "--lr", "0.3")):
         ended = completed(tmp_path, script, *options)
-        assert "the script's optimizer, seed 1" in ended.text, ended.text
-        assert ended.summary["optimizer"] == "the script's", ended.summary
+        assert "the program's optimizer, seed 1" in ended.text, ended.text
+        assert ended.summary["optimizer"] == "the program's", ended.summary
         assert ended.summary["lr"] is None and ended.summary["lr_effective"] is None, ended.summary
 
 
