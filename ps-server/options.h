@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OPTIONS_PROGRAM_BYTES (16 << 10)
-
 /* What to show of the job. */
 enum progress_choice { PROGRESS_AUTO, PROGRESS_RANKS, PROGRESS_NONE };
 
@@ -27,11 +25,11 @@ struct ps_options {
     char resume[1024]; // folder to go on from; "": none
     bool goes_on;      // from the newest checkpoint of `out`, if there is one
     char restarted[512];
-    char program[OPTIONS_PROGRAM_BYTES]; // "": not known
-    char timeline_dir[1024];             // "": none
-    double join_timeout;                 // seconds; of shards beyond 0
-    uint32_t announce_fd;                // 0: none
-    uint32_t launcher_fd;                // 0: none
+    char program[JOB_PROGRAM_BYTES]; // "": not known
+    char timeline_dir[1024];         // "": none
+    double join_timeout;             // seconds; of shards beyond 0
+    uint32_t announce_fd;            // 0: none
+    uint32_t launcher_fd;            // 0: none
     enum progress_choice progress;
     bool tensorboard;
     char dashboard[80]; // where the live page is served; "": nowhere

@@ -149,6 +149,8 @@ struct schedule job_schedule(const struct job *job, uint64_t sample_count);
 // What --model and --data begin with where a program of its own trains, by libringside.
 #define JOB_EXTERNAL_PREFIX "external:"
 
+#define JOB_PROGRAM_BYTES (16 << 10) // of that program's command line, with the '\0'
+
 /* Whether a program of its own trains. It brings its model and its data, and Ringside knows
  * neither. */
 bool job_is_external(const struct job *job);

@@ -35,6 +35,11 @@ static double step_factor(const struct schedule *schedule, uint64_t step)
                                        : power_of(schedule->gamma, step / schedule->period_steps);
 }
 
+bool schedule_is_constant(const struct schedule *schedule)
+{
+    return schedule->kind == SCHEDULE_CONSTANT && schedule->warmup_steps == 0;
+}
+
 double schedule_rate(const struct schedule *schedule, uint64_t step)
 {
     if (step < schedule->warmup_steps) {

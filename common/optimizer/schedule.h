@@ -2,6 +2,7 @@
 #ifndef COMMON_OPTIMIZER_SCHEDULE_H
 #define COMMON_OPTIMIZER_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
@@ -15,6 +16,9 @@ struct schedule {
     double gamma;          // step
     uint64_t total_steps;  // cosine: where the rate reaches 0 (Loshchilov and Hutter 2017)
 };
+
+/* Whether each step has the same rate. */
+bool schedule_is_constant(const struct schedule *schedule);
 
 double schedule_rate(const struct schedule *schedule, uint64_t step);
 

@@ -155,7 +155,7 @@ enum status launch_start_coordinator(struct launch *launch)
     if (launch->attempts > 0) {
         member_command_add_option(&command, "--restarted", launch->restart_reason);
     }
-    char program[OWN_PROGRAM_TEXT_BYTES];
+    char program[JOB_PROGRAM_BYTES];
     if (options->program != NULL &&
         command_text_write_line(options->program, program, sizeof(program))) {
         member_command_add_option(&command, "--program", program);

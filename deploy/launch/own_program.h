@@ -8,7 +8,6 @@
 #include "deploy/launch/launch_start.h"
 
 #define OWN_PROGRAM_VARIABLES_MAX 16
-#define OWN_PROGRAM_TEXT_BYTES    (16 << 10) // of its command line, as `ps --program` takes it
 
 // What there is to say of a process of it that ended well, but too early.
 #define OWN_PROGRAM_LEFT_NOT                                                                      \

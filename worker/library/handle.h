@@ -106,9 +106,9 @@ void handle_unclaim(void);
 /* Whether servers make the updates: their exchange delivers parameters. */
 bool handle_has_servers(const struct ringside *ringside);
 
-/* Before the start: settles which optimizer the others hear of, where the program has not said.
+/* Before the start: chooses which optimizer the others hear of, where the program has not said.
  * Logs, and leaves the job, if the job's options allow none. */
-enum status handle_settle_optimizer(struct ringside *ringside);
+enum status handle_choose_optimizer(struct ringside *ringside);
 
 /* Waits for what is left of the last step: its parameters, which may still be on their way. */
 enum status handle_settle(struct ringside *ringside);

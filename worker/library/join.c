@@ -240,7 +240,7 @@ enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job
         .model = job->model,
         .optimizer = names_optimizers[job->optimizer].name,
         .rate = schedule_rate(&schedule, 0),
-        .has_schedule = schedule.kind != SCHEDULE_CONSTANT || schedule.warmup_steps > 0,
+        .has_schedule = !schedule_is_constant(&schedule),
         .momentum = job->settings.momentum,
         .beta1 = job->settings.beta1,
         .beta2 = job->settings.beta2,

@@ -183,7 +183,7 @@ static enum status start(struct ringside *ringside)
     const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
     const uint64_t count = ringside->layout.value_count;
     char digest[DIGEST_TEXT_BYTES];
-    enum status status = handle_settle_optimizer(ringside);
+    enum status status = handle_choose_optimizer(ringside);
     if (status != STATUS_OK) {
         return status;
     }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status handle_settle_optimizer(struct ringside *ringside)
+enum status handle_choose_optimizer(struct ringside *ringside)
 {
     struct job job = ringside->job;
     char why[OPTION_ERROR_BYTES];
@@ -50,8 +50,9 @@ static bool has_only_its_own(enum optimizer_kind kind, const struct ringside_opt
            (has_epsilon || of->epsilon == 0);
 }
 
-/* NULL, or what is wrong; otherwise the job as the program wants it. */
-static const char *describe(const struct ringside_optimizer *of, struct job *job)
+/* Gives a job the optimizer that the program wants. NULL, or what is wrong with it. */
+static const char *fill_job(const struct ringside_optimizer *of, const struct job *from,
+                            struct job *ret_job)
 {
     enum optimizer_kind kind;
     if (of == NULL || of->name == NULL || !find_kind(of->name, &kind)) {
@@ -63,20 +64,21 @@ static const char *describe(const struct ringside_optimizer *of, struct job *job
     if (!has_only_its_own(kind, of)) {
         return "a setting that the optimizer does not use is not 0";
     }
-    const struct schedule schedule = job_schedule(job, job->steps * job->global_batch);
-    bool has_schedule = schedule.kind != SCHEDULE_CONSTANT || schedule.warmup_steps > 0;
-    job->optimizer = kind;
-    job->lr = has_schedule && job->lr > 0 ? job->lr : of->rate;
-    job->settings.weight_decay = of->weight_decay;
+    struct job job = *from;
+    const struct schedule schedule = job_schedule(&job, job.steps * job.global_batch);
+    job.optimizer = kind;
+    job.lr = schedule_is_constant(&schedule) || job.lr <= 0 ? of->rate : job.lr;
+    job.settings.weight_decay = of->weight_decay;
     if (kind == OPTIMIZER_MOMENTUM || kind == OPTIMIZER_NESTEROV) {
-        job->settings.momentum = of->momentum;
+        job.settings.momentum = of->momentum;
     }
     if (kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW) {
-        job->settings.beta1 = of->beta1;
-        job->settings.beta2 = of->beta2;
+        job.settings.beta1 = of->beta1;
+        job.settings.beta2 = of->beta2;
     }
-    job->settings.decay = of->decay;
-    job->settings.epsilon = of->epsilon;
+    job.settings.decay = of->decay;
+    job.settings.epsilon = of->epsilon;
+    *ret_job = job;
     return NULL;
 }
 
@@ -89,17 +91,17 @@ enum ringside_status ringside_set_optimizer(struct ringside *ringside,
         return entered;
     }
     char why[OPTION_ERROR_BYTES], text[JOB_OPTIMIZER_TEXT_BYTES];
-    struct job wanted = ringside->job;
+    struct job wanted;
     if (ringside->makes_updates) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_set_optimizer: the program makes the updates itself");
     }
-    if (wanted.optimizer != OPTIMIZER_AUTO) {
+    if (ringside->job.optimizer != OPTIMIZER_AUTO) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_set_optimizer: the job has the optimizer %s already",
-                             names_optimizers[wanted.optimizer].name);
+                             names_optimizers[ringside->job.optimizer].name);
     }
-    const char *fault = describe(optimizer, &wanted);
+    const char *fault = fill_job(optimizer, &ringside->job, &wanted);
     if (fault != NULL) {
         return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_optimizer: %s", fault);
     }
