@@ -3,7 +3,6 @@
 
 #include "common/base/log.h"
 #include "common/job/job.h"
-#include "common/options/names.h"
 
 #include <jansson.h>
 
@@ -129,7 +128,7 @@ static enum status read_job(struct run_reader *reader)
     COPY_TEXT(state->dataset, options, "data", ":");
     COPY_TEXT(state->device, options, "device", "");
     COPY_TEXT(state->optimizer, options, "optimizer", "");
-    if (strcmp(state->optimizer, names_optimizers[OPTIMIZER_AUTO].name) == 0) {
+    if (strcmp(state->optimizer, "auto") == 0) {
         snprintf(state->optimizer, sizeof(state->optimizer), JOB_OPTIMIZER_OF_PROGRAM);
     }
     snprintf(state->outcome, sizeof(state->outcome), "training");
