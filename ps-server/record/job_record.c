@@ -5,6 +5,7 @@
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +113,9 @@ static json_t *normalization_json(const struct coordinator *coordinator)
         char stop = i == 0 ? '/' : '\0';
         do {
             char *end;
-            json_array_append_new(lists[i], json_real(strtod(at, &end)));
-            is_whole = end != at && (*end == ',' || *end == stop);
+            double figure = strtod(at, &end);
+            json_array_append_new(lists[i], json_real(figure)); // which takes no other than finite
+            is_whole = end != at && isfinite(figure) && (*end == ',' || *end == stop);
             at = end + (*end != '\0');
         } while (is_whole && at[-1] == ',');
     }
