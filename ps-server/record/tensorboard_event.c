@@ -1,6 +1,7 @@
 /* Packs events for TensorBoard. */
 #include "ps-server/record/tensorboard_event.h"
 
+#include "ps-server/record/lent_text.h"
 #include "tensorboard.pb-c.h"
 
 #include <assert.h>
@@ -10,16 +11,6 @@
 #define SESSION_START 1
 #define DT_FLOAT      1
 #define DT_STRING     7
-
-/* protobuf-c takes texts that may be changed, and does not change them. */
-static char *borrow(const char *text)
-{
-    union {
-        const char *constant;
-        char *borrowed;
-    } text_of = {.constant = text};
-    return text_of.borrowed;
-}
 
 static uint8_t *pack(const Tensorboard__Event *event, size_t *ret_size)
 {
@@ -40,7 +31,7 @@ static uint8_t *pack_scalars(const struct tensorboard_event *of, Tensorboard__Ev
     assert(of->scalar_count <= TENSORBOARD_SCALARS_MAX);
     for (uint32_t i = 0; i < of->scalar_count; i++) {
         tensorboard__summary__value__init(&values[i]);
-        values[i].tag = borrow(of->scalars[i].tag);
+        values[i].tag = lent_text(of->scalars[i].tag);
         values[i].value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
         values[i].simple_value = (float)of->scalars[i].value;
         list[i] = &values[i];
@@ -83,10 +74,10 @@ static uint8_t *pack_plugin_value(const struct plugin_value *of, Tensorboard__Ev
     tensor.tensor_shape = &shape;
     tensor.string_val = of->text;
     tensor.n_string_val = of->text != NULL ? 1 : 0;
-    plugin.plugin_name = borrow(of->plugin);
+    plugin.plugin_name = lent_text(of->plugin);
     plugin.content = of->content;
     metadata.plugin_data = &plugin;
-    value.tag = borrow(of->tag);
+    value.tag = lent_text(of->tag);
     value.value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_TENSOR;
     value.tensor = &tensor;
     value.metadata = &metadata;
@@ -103,7 +94,7 @@ static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event
                           size_t *ret_size)
 {
     ProtobufCBinaryData text = {.len = strlen(of->text),
-                                .data = (uint8_t *)(void *)borrow(of->text)};
+                                .data = (uint8_t *)(void *)lent_text(of->text)};
     const struct plugin_value value = {.tag = of->text_tag, .plugin = "text", .text = &text};
     return pack_plugin_value(&value, event, ret_size);
 }
@@ -116,7 +107,7 @@ static uint8_t *pack_hparams(const struct tensorboard_event *of, Tensorboard__Ev
     const struct plugin_value value = {
         .tag = of->hparams_tag,
         .plugin = "hparams",
-        .content = {.len = of->hparams_size, .data = (uint8_t *)(void *)borrow(bytes)}};
+        .content = {.len = of->hparams_size, .data = (uint8_t *)(void *)lent_text(bytes)}};
     return pack_plugin_value(&value, event, ret_size);
 }
 
@@ -127,7 +118,7 @@ uint8_t *tensorboard_event_pack(const struct tensorboard_event *of, size_t *ret_
     event.step = (int64_t)of->step;
     if (of->version != NULL) {
         event.what_case = TENSORBOARD__EVENT__WHAT_FILE_VERSION;
-        event.file_version = borrow(of->version);
+        event.file_version = lent_text(of->version);
         return pack(&event, ret_size);
     }
     if (of->is_start) {

@@ -2,6 +2,7 @@
 #include "ps-server/record/tensorboard_hparams.h"
 
 #include "common/job/job_options.h"
+#include "ps-server/record/lent_text.h"
 #include "tensorboard_hparams.pb-c.h"
 
 #include <stdlib.h>
@@ -25,16 +26,6 @@ static const struct {
 
 // What runs are usually compared by.
 static const char *const always_shown[] = {"mode", "workers", "servers", "model", "lr", "seed"};
-
-/* protobuf-c takes texts that may be changed, and does not change them. */
-static char *borrow(const char *text)
-{
-    union {
-        const char *constant;
-        char *borrowed;
-    } text_of = {.constant = text};
-    return text_of.borrowed;
-}
 
 static uint8_t *pack(const Tensorboard__Hparams__HParamsPluginData *data, size_t *ret_size)
 {
@@ -88,9 +79,9 @@ static uint8_t *pack_experiment(Tensorboard__Hparams__HParamInfo **options, size
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         tensorboard__hparams__metric_info__init(&infos[i]);
         tensorboard__hparams__metric_name__init(&names[i]);
-        names[i].tag = borrow(metrics[i].tag);
+        names[i].tag = lent_text(metrics[i].tag);
         infos[i].name = &names[i];
-        infos[i].display_name = borrow(metrics[i].name);
+        infos[i].display_name = lent_text(metrics[i].name);
         infos[i].dataset_type = metrics[i].dataset;
         info_list[i] = &infos[i];
     }
@@ -112,8 +103,8 @@ uint8_t *tensorboard_hparams_experiment(const struct job *job, size_t *ret_size)
     if (infos != NULL && list != NULL) {
         for (size_t i = 0; i < job_option_count; i++) {
             tensorboard__hparams__hparam_info__init(&infos[i]);
-            infos[i].name = borrow(job_options[i].name);
-            infos[i].description = borrow(job_options[i].help);
+            infos[i].name = lent_text(job_options[i].name);
+            infos[i].description = lent_text(job_options[i].help);
             infos[i].type = type_of(&job_options[i]);
             infos[i].differs = is_shown(&job_options[i], job);
             list[i] = &infos[i];
@@ -136,7 +127,7 @@ static void fill_entry(const struct option *option, const struct job *job, struc
 {
     tensorboard__hparams__session_start_info__hparams_entry__init(&entry->entry);
     tensorboard__hparams__value__init(&entry->value);
-    entry->entry.key = borrow(option->name);
+    entry->entry.key = lent_text(option->name);
     entry->entry.value = &entry->value;
     option_format(option, job, entry->text, sizeof(entry->text));
     if (type_of(option) == TYPE_BOOL) {
