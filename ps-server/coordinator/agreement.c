@@ -43,11 +43,11 @@ static bool nccl_agrees(const struct coordinator *coordinator, const struct wire
 
 /* The first line in which a text differs from another one; "" if it has ended. Returns its number,
  * from 1. */
-static unsigned find_line(const char *text, const char *other, char *ret_line, size_t line_size)
+static unsigned find_line(const char *text, const char *beside, char *ret_line, size_t line_size)
 {
     size_t begin = 0;
     unsigned number = 1;
-    for (size_t i = 0; text[i] != '\0' && text[i] == other[i]; i++) {
+    for (size_t i = 0; text[i] != '\0' && text[i] == beside[i]; i++) {
         begin = text[i] == '\n' ? i + 1 : begin;
         number += text[i] == '\n';
     }
