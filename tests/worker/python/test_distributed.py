@@ -195,6 +195,12 @@ dist.all_reduce(torch.ones(1))
     assert any("raise KeyError" in line for line in ended.lines[1]), ended.text
 
 
+def test_a_message_to_oneself_is_refused(tmp_path: Path) -> None:
+    ended = run(tmp_path, START + "dist.send(torch.ones(1), rank)\n", prelude="")
+    assert ended.code == 1
+    assert "process 0 can pass a message to 1 only, and not to 0" in ended.text, ended.text
+
+
 @pytest.mark.parametrize("store", ["", "store=dist.HashStore(), "])
 def test_a_rank_that_is_not_the_jobs_is_refused(tmp_path: Path, store: str) -> None:
     own = f'init_process_group("ringside", {store}rank=1 - wanted, world_size=2)'

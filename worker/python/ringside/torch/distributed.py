@@ -183,17 +183,27 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return _done([])
 
     def send(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Any:
-        return self._pass_on("send", tensors, self.rank(), tag)
+        return self._pass_on("send", tensors, self.rank(), peer, tag)
 
     def recv(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Any:
-        return self._pass_on("recv", tensors, peer, tag)
+        return self._pass_on("recv", tensors, peer, peer, tag)
 
-    def _pass_on(self, call: str, tensors: list[torch.Tensor], root: int, tag: int) -> Any:
+    def _pass_on(
+        self, call: str, tensors: list[torch.Tensor], root: int, peer: int, tag: int
+    ) -> Any:
         """Between two processes a message is a broadcast that both make."""
         if self.size() != 2:
             raise UnsupportedError(
                 f"{call} in a job of {self.size()} processes: only in a job of two can one pass a "
                 "message to another; use broadcast, or all_gather, which all processes call"
+            )
+        if peer != 1 - self.rank():
+            raise ValueError(
+                f"{call}: process {self.rank()} can pass a message to {1 - self.rank()} only, "
+                f"and not to {peer}"
+                if call == "send"
+                else f"{call}: process {self.rank()} has messages from {1 - self.rank()} only, "
+                f"and not from {peer}"
             )
         tensor = _check(_only(tensors, call))
         value = tensor.detach().cpu().contiguous().clone()
