@@ -128,8 +128,7 @@ static enum status check_remedy(const struct job *job, char *ret_error, size_t e
 {
     bool has_remedy = job->remedy != REMEDY_NONE;
     bool is_staleness_lr = job->remedy == REMEDY_STALENESS_LR;
-    bool has_momentum =
-        job->optimizer == OPTIMIZER_MOMENTUM || job->optimizer == OPTIMIZER_NESTEROV;
+    bool has_momentum = (optimizer_uses_of(job->optimizer) & OPTIMIZER_USES_MOMENTUM) != 0;
     const char *remedy = remedy_choices[job->remedy].name;
     if ((has_remedy || job->gradients_per_update > 1) && !has_staleness(job)) {
         snprintf(ret_error, error_size,

@@ -33,22 +33,22 @@ static bool is_one_of(const char *word, const char *words)
 
 static bool has_momentum(const struct job *job)
 {
-    return job->optimizer == OPTIMIZER_MOMENTUM || job->optimizer == OPTIMIZER_NESTEROV;
+    return (optimizer_uses_of(job->optimizer) & OPTIMIZER_USES_MOMENTUM) != 0;
 }
 
 static bool has_moments(const struct job *job)
 {
-    return job->optimizer == OPTIMIZER_ADAM || job->optimizer == OPTIMIZER_ADAMW;
+    return (optimizer_uses_of(job->optimizer) & OPTIMIZER_USES_BETAS) != 0;
 }
 
 static bool has_decay(const struct job *job)
 {
-    return job->optimizer == OPTIMIZER_RMSPROP || job->optimizer == OPTIMIZER_ADADELTA;
+    return (optimizer_uses_of(job->optimizer) & OPTIMIZER_USES_DECAY) != 0;
 }
 
 static bool has_denominators(const struct job *job)
 {
-    return has_moments(job) || has_decay(job) || job->optimizer == OPTIMIZER_ADAGRAD;
+    return (optimizer_uses_of(job->optimizer) & OPTIMIZER_USES_EPSILON) != 0;
 }
 
 /* Where the program says the optimizer, it says the settings, too. */

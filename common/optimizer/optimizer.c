@@ -63,6 +63,11 @@ static bool settings_are_valid(const struct optimizer_rule *rule,
     return settings->weight_decay >= 0 && isfinite((float)settings->weight_decay);
 }
 
+unsigned optimizer_uses_of(enum optimizer_kind kind)
+{
+    return (unsigned)kind < OPTIMIZER_KIND_COUNT ? optimizers[kind].rule->uses : 0;
+}
+
 static void fill_defaults(const struct optimizer_rule *rule, struct optimizer_settings *settings)
 {
     settings->epsilon = settings->epsilon == 0 ? rule->epsilon : settings->epsilon;

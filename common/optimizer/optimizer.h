@@ -25,6 +25,17 @@ struct optimizer_settings {
     double weight_decay; // L2 added to the gradient; adamw: decoupled
 };
 
+enum optimizer_uses {
+    OPTIMIZER_USES_MOMENTUM = 1 << 0,
+    OPTIMIZER_USES_BETAS = 1 << 1,
+    OPTIMIZER_USES_DECAY = 1 << 2,
+    OPTIMIZER_USES_EPSILON = 1 << 3,
+    OPTIMIZER_DECOUPLES_DECAY = 1 << 4, // weight decay shrinks the parameter
+};
+
+/* Which settings an optimizer uses, of enum optimizer_uses; 0 of OPTIMIZER_AUTO. */
+unsigned optimizer_uses_of(enum optimizer_kind kind);
+
 struct optimizer;
 
 /* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if it is none, or a setting that it uses is out

@@ -16,14 +16,6 @@
 typedef void optimizer_loop(const struct optimizer_coefficients *coefficients, float *params,
                             const float *grads, float *first, float *second, size_t count);
 
-enum optimizer_uses {
-    OPTIMIZER_USES_MOMENTUM = 1 << 0,
-    OPTIMIZER_USES_BETAS = 1 << 1,
-    OPTIMIZER_USES_DECAY = 1 << 2,
-    OPTIMIZER_USES_EPSILON = 1 << 3,
-    OPTIMIZER_DECOUPLES_DECAY = 1 << 4, // weight decay shrinks the parameter
-};
-
 struct optimizer_rule {
     uint32_t state_count;
     unsigned uses;  // of enum optimizer_uses

@@ -41,13 +41,11 @@ static bool find_kind(const char *name, enum optimizer_kind *ret_kind)
 /* Whether what an optimizer has not been asked for is 0. */
 static bool has_only_its_own(enum optimizer_kind kind, const struct ringside_optimizer *of)
 {
-    bool has_momentum = kind == OPTIMIZER_MOMENTUM || kind == OPTIMIZER_NESTEROV;
-    bool has_betas = kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW;
-    bool has_decay = kind == OPTIMIZER_ADADELTA || kind == OPTIMIZER_RMSPROP;
-    bool has_epsilon = has_betas || has_decay || kind == OPTIMIZER_ADAGRAD;
-    return (has_momentum || of->momentum == 0) &&
-           (has_betas || (of->beta1 == 0 && of->beta2 == 0)) && (has_decay || of->decay == 0) &&
-           (has_epsilon || of->epsilon == 0);
+    unsigned uses = optimizer_uses_of(kind);
+    return ((uses & OPTIMIZER_USES_MOMENTUM) != 0 || of->momentum == 0) &&
+           ((uses & OPTIMIZER_USES_BETAS) != 0 || (of->beta1 == 0 && of->beta2 == 0)) &&
+           ((uses & OPTIMIZER_USES_DECAY) != 0 || of->decay == 0) &&
+           ((uses & OPTIMIZER_USES_EPSILON) != 0 || of->epsilon == 0);
 }
 
 /* Gives a job the optimizer that the program wants. NULL, or what is wrong with it. */
@@ -69,10 +67,10 @@ static const char *fill_job(const struct ringside_optimizer *of, const struct jo
     job.optimizer = kind;
     job.lr = schedule_is_constant(&schedule) || job.lr <= 0 ? of->rate : job.lr;
     job.settings.weight_decay = of->weight_decay;
-    if (kind == OPTIMIZER_MOMENTUM || kind == OPTIMIZER_NESTEROV) {
+    if ((optimizer_uses_of(kind) & OPTIMIZER_USES_MOMENTUM) != 0) {
         job.settings.momentum = of->momentum;
     }
-    if (kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW) {
+    if ((optimizer_uses_of(kind) & OPTIMIZER_USES_BETAS) != 0) {
         job.settings.beta1 = of->beta1;
         job.settings.beta2 = of->beta2;
     }
