@@ -9,12 +9,12 @@
 #include "common/job/job_values.h"
 #include "common/options/options.h"
 #include "deploy/command/commands.h"
+#include "deploy/system/process.h"
 #include "deploy/system/programs.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 struct pack_options {
@@ -70,14 +70,12 @@ static enum status give_job(const struct job *job)
         log_error("the path of the images is too long: %s", job->data);
         return STATUS_INVALID;
     }
-    size_t size = strlen(text);
-    int memory = memfd_create("job", 0);
-    if (memory < 0 || write(memory, text, size) != (ssize_t)size ||
-        lseek(memory, 0, SEEK_SET) != 0 || dup2(memory, STDIN_FILENO) < 0) {
+    int input = process_open_input(text);
+    if (input < 0 || dup2(input, STDIN_FILENO) < 0) {
         log_error("cannot start a worker: %m");
         return STATUS_IO;
     }
-    close(memory);
+    close(input);
     return STATUS_OK;
 }
 
