@@ -90,22 +90,11 @@ static const uint8_t *find_pixels(const struct byte_images *images, uint64_t ind
     return part->records.pixels + index * part->records.pixel_stride;
 }
 
-static void convert_plane(const uint8_t *bytes, size_t count, float scale, float shift,
-                          float *restrict ret_pixels)
-{
-    for (size_t i = 0; i < count; i++) {
-        ret_pixels[i] = (float)bytes[i] * scale + shift;
-    }
-}
-
 void byte_images_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
 {
-    const struct byte_images *images = (const struct byte_images *)dataset;
-    size_t channel_pixels = (size_t)dataset->sample.rows * dataset->sample.columns;
-    for (uint32_t c = 0; c < dataset->sample.channels; c++) {
-        convert_plane(bytes + c * channel_pixels, channel_pixels, images->scale[c],
-                      images->shift[c], ret_pixels + c * channel_pixels);
-    }
+    struct pixels_source source;
+    byte_images_describe(dataset, &source);
+    dataset_scale_bytes(&source, bytes, ret_pixels);
 }
 
 enum status byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,

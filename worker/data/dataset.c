@@ -97,6 +97,24 @@ enum status dataset_read_bytes(const struct dataset *dataset, uint64_t index, ui
     return status;
 }
 
+static void scale_plane(const uint8_t *bytes, size_t count, float scale, float shift,
+                        float *restrict ret_pixels)
+{
+    for (size_t i = 0; i < count; i++) {
+        ret_pixels[i] = (float)bytes[i] * scale + shift;
+    }
+}
+
+void dataset_scale_bytes(const struct pixels_source *source, const uint8_t *bytes,
+                         float *ret_pixels)
+{
+    size_t plane = (size_t)source->rows * source->columns;
+    for (uint32_t c = 0; c < source->channels; c++) {
+        scale_plane(bytes + c * plane, plane, source->scale[c], source->shift[c],
+                    ret_pixels + c * plane);
+    }
+}
+
 void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
 {
     dataset->ops->convert(dataset, bytes, ret_pixels);

@@ -68,6 +68,11 @@ bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_s
 enum status dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
                                uint32_t *ret_label);
 
+/* For datasets whose samples are stored as bytes: pixels of their stored size, by scale and shift
+ * of each channel. */
+void dataset_scale_bytes(const struct pixels_source *source, const uint8_t *bytes,
+                         float *ret_pixels);
+
 /* Makes the pixels of a stored sample: what dataset_read writes, of bytes that may have been
  * changed. */
 void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);

@@ -31,14 +31,9 @@ static enum status normalized_read_bytes(const struct dataset *dataset, uint64_t
 static void normalized_convert(const struct dataset *dataset, const uint8_t *bytes,
                                float *ret_pixels)
 {
-    const struct normalized *normalized = (const struct normalized *)dataset;
-    size_t plane = (size_t)dataset->sample.rows * dataset->sample.columns;
-    for (uint32_t c = 0; c < dataset->sample.channels; c++) {
-        float scale = normalized->scale[c], shift = normalized->shift[c];
-        for (size_t i = 0; i < plane; i++) {
-            ret_pixels[c * plane + i] = (float)bytes[c * plane + i] * scale + shift;
-        }
-    }
+    struct pixels_source source;
+    normalized_describe(dataset, &source);
+    dataset_scale_bytes(&source, bytes, ret_pixels);
 }
 
 static enum status normalized_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,

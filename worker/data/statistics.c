@@ -7,18 +7,17 @@
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/vector/layout.h"
+#include "worker/data/helpers.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define THREADS_MAX 64
 #define TURN        64    // samples that a thread takes at once
 #define SPAN_MAX    65536 // of bytes whose squares add up to 32 bits
 #define KEY_SAMPLES 16    // whose pixels are part of the key
@@ -106,23 +105,9 @@ static enum status count_all(const struct dataset *dataset, uint64_t samples,
                              struct statistics *ret_statistics)
 {
     struct count count = {.dataset = dataset, .samples = samples};
-    pthread_t helpers[THREADS_MAX];
-    uint32_t started = 0, cores = cores_available();
-    uint64_t turns = samples / TURN + 1;
-    uint64_t wanted = turns < cores ? turns : cores;
-    sigset_t all, before;
+    uint64_t turns = samples / TURN + 1, cores = cores_available();
     pthread_mutex_init(&count.lock, NULL); // which never fails on Linux
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the threads of the program
-    while (started + 1 < wanted && started < THREADS_MAX &&
-           pthread_create(&helpers[started], NULL, run_count, &count) == 0) {
-        started++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    run_count(&count);
-    for (uint32_t i = 0; i < started; i++) {
-        pthread_join(helpers[i], NULL);
-    }
+    helpers_run(run_count, &count, turns < cores ? turns : cores);
     pthread_mutex_destroy(&count.lock);
     *ret_statistics = count.total;
     return (enum status)atomic_load(&count.failure);

@@ -2,13 +2,12 @@
 #include "worker/data/images/image_check.h"
 
 #include "common/base/cores.h"
+#include "worker/data/helpers.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/images/jpeg_header.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,20 +174,7 @@ static uint32_t count_threads(const struct image_list *list)
 enum status image_check_list(struct image_list *list, uint64_t *ret_count)
 {
     struct check check = {.list = list};
-    pthread_t helpers[THREADS_MAX];
-    uint32_t started = 0, wanted = count_threads(list);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the threads of the program
-    while (started + 1 < wanted &&
-           pthread_create(&helpers[started], NULL, run_checks, &check) == 0) {
-        started++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    run_checks(&check);
-    for (uint32_t i = 0; i < started; i++) {
-        pthread_join(helpers[i], NULL);
-    }
+    helpers_run(run_checks, &check, count_threads(list));
     *ret_count = atomic_load(&check.checked);
     return atomic_load(&check.lacks_memory) ? STATUS_NO_MEMORY : STATUS_OK;
 }

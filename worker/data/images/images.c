@@ -9,13 +9,13 @@
 
 #include "common/base/log.h"
 #include "worker/data/dataset_rows.h"
+#include "worker/data/idle_list.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/images/image_set.h"
 #include "worker/data/images/photo.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@
 
 /* What one thread needs to read an image. */
 struct reader {
-    struct reader *next;
+    struct idle_entry entry;
     struct decoder *decoder;
     uint8_t *file; // (file_size)
     size_t file_size, file_capacity;
@@ -38,8 +38,7 @@ struct reader {
 
 /* What changes while a dataset is read. */
 struct readers {
-    pthread_mutex_t lock;
-    struct reader *idle;         // guarded by the lock
+    struct idle_list idle;
     atomic_uint_fast64_t broken; // times that an image could not be decoded
 };
 
@@ -77,22 +76,8 @@ static struct reader *create_reader(const struct images *images)
 
 static struct reader *take_reader(const struct images *images)
 {
-    struct readers *readers = images->readers;
-    pthread_mutex_lock(&readers->lock);
-    struct reader *reader = readers->idle;
-    if (reader != NULL) {
-        readers->idle = reader->next;
-    }
-    pthread_mutex_unlock(&readers->lock);
+    struct reader *reader = (struct reader *)idle_list_take(&images->readers->idle);
     return reader != NULL ? reader : create_reader(images);
-}
-
-static void return_reader(struct readers *readers, struct reader *reader)
-{
-    pthread_mutex_lock(&readers->lock);
-    reader->next = readers->idle;
-    readers->idle = reader;
-    pthread_mutex_unlock(&readers->lock);
 }
 
 /* ---- one image ---- */
@@ -219,7 +204,7 @@ static enum status images_read_bytes(const struct dataset *dataset, uint64_t ind
         return STATUS_NO_MEMORY;
     }
     enum status status = read_into(images, index, reader, ret_bytes, ret_label);
-    return_reader(images->readers, reader);
+    idle_list_return(&images->readers->idle, &reader->entry);
     return status;
 }
 
@@ -242,7 +227,7 @@ enum status images_read_whole(const struct dataset *dataset, uint64_t index,
         reader->file = file;
         reader->file_capacity = capacity;
     }
-    return_reader(images->readers, reader);
+    idle_list_return(&images->readers->idle, &reader->entry);
     return status;
 }
 
@@ -264,7 +249,7 @@ static enum status images_read(const struct dataset *dataset, uint64_t index, fl
     if (status == STATUS_OK) {
         images_convert(dataset, reader->pixels, ret_pixels);
     }
-    return_reader(images->readers, reader);
+    idle_list_return(&images->readers->idle, &reader->entry);
     return status;
 }
 
@@ -282,12 +267,10 @@ static void images_close(struct dataset *dataset)
         log_warn("%llu times an image could not be decoded, and the next one took its place",
                  (unsigned long long)broken);
     }
-    while (readers->idle != NULL) {
-        struct reader *reader = readers->idle;
-        readers->idle = reader->next;
-        destroy_reader(reader);
+    for (struct idle_entry *entry; (entry = idle_list_take(&readers->idle)) != NULL;) {
+        destroy_reader((struct reader *)entry);
     }
-    pthread_mutex_destroy(&readers->lock);
+    idle_list_finish(&readers->idle);
     free(readers);
     image_set_close(&images->set);
     free(images);
@@ -320,7 +303,7 @@ static enum status images_open(const char *path, const struct dataset_options *o
     };
     images->skips_bad = options->skips_bad;
     images->readers = readers;
-    pthread_mutex_init(&readers->lock, NULL); // which never fails on Linux
+    idle_list_init(&readers->idle);
     *ret_dataset = &images->base;
     return STATUS_OK;
 }

@@ -1,5 +1,7 @@
-/* A multiplication and an addition for each pixel. */
+/* Scale and shift of each channel. */
 #include "worker/data/images/photo.h"
+
+#include "worker/data/dataset.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -24,12 +26,6 @@ void photo_describe(struct shape sample, struct pixels_source *ret_source)
 void photo_convert(struct shape sample, const uint8_t *bytes, float *ret_pixels)
 {
     struct pixels_source source;
-    size_t plane = (size_t)sample.rows * sample.columns;
     photo_describe(sample, &source);
-    for (uint32_t c = 0; c < CHANNELS; c++) {
-        float scale = source.scale[c], shift = source.shift[c];
-        for (size_t i = 0; i < plane; i++) {
-            ret_pixels[c * plane + i] = (float)bytes[c * plane + i] * scale + shift;
-        }
-    }
+    dataset_scale_bytes(&source, bytes, ret_pixels);
 }

@@ -8,6 +8,7 @@
 #include "common/base/printable.h"
 #include "common/vector/layout.h"
 #include "worker/data/dataset_rows.h"
+#include "worker/data/idle_list.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/images/photo.h"
 #include "worker/data/images/square.h"
@@ -15,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,18 +27,13 @@
 
 /* What one thread needs to read an image. */
 struct reader {
-    struct reader *next;
+    struct idle_entry entry;
     struct decoder *decoder; // of packed JPEG files
     struct square *square;   // of packed pixels that have to be scaled
     uint8_t *stored;         // (stored_capacity): as the file has it
     size_t stored_capacity;
     uint8_t *mixed;  // (size, size, 3): for the square
     uint8_t *pixels; // (3, rows, columns)
-};
-
-struct readers {
-    pthread_mutex_t lock;
-    struct reader *idle; // guarded by the lock
 };
 
 struct pack {
@@ -50,7 +45,7 @@ struct pack {
     struct pack_header header;
     struct pack_image *images; // (sample_count), owned
     char *class_text;          // owned; NULL: none
-    struct readers *readers;   // owned
+    struct idle_list *readers; // owned
 };
 
 /* ---- readers: as many as there are threads that read at once ---- */
@@ -104,26 +99,12 @@ static enum status create_reader(const struct pack *pack, struct reader **ret_re
 
 static enum status take_reader(const struct pack *pack, struct reader **ret_reader)
 {
-    struct readers *readers = pack->readers;
-    pthread_mutex_lock(&readers->lock);
-    struct reader *reader = readers->idle;
-    if (reader != NULL) {
-        readers->idle = reader->next;
-    }
-    pthread_mutex_unlock(&readers->lock);
+    struct reader *reader = (struct reader *)idle_list_take(pack->readers);
     if (reader == NULL) {
         return create_reader(pack, ret_reader);
     }
     *ret_reader = reader;
     return STATUS_OK;
-}
-
-static void return_reader(struct readers *readers, struct reader *reader)
-{
-    pthread_mutex_lock(&readers->lock);
-    reader->next = readers->idle;
-    readers->idle = reader;
-    pthread_mutex_unlock(&readers->lock);
 }
 
 /* ---- one image ---- */
@@ -242,7 +223,7 @@ static enum status read_image(const struct pack *pack, uint64_t index, uint8_t *
         if (status == STATUS_OK && ret_pixels != NULL) {
             photo_convert(pack->base.sample, bytes, ret_pixels);
         }
-        return_reader(pack->readers, reader);
+        idle_list_return(pack->readers, &reader->entry);
     }
     if (status == STATUS_NO_MEMORY) {
         log_error("not enough memory to read an image of %s", pack->path);
@@ -277,16 +258,11 @@ static void pack_describe(const struct dataset *dataset, struct pixels_source *r
 static void pack_close(struct dataset *dataset)
 {
     struct pack *pack = (struct pack *)dataset;
-    struct readers *readers = pack->readers;
-    if (readers != NULL) {
-        while (readers->idle != NULL) {
-            struct reader *reader = readers->idle;
-            readers->idle = reader->next;
-            destroy_reader(reader);
-        }
-        pthread_mutex_destroy(&readers->lock);
-        free(readers);
+    for (struct idle_entry *entry; (entry = idle_list_take(pack->readers)) != NULL;) {
+        destroy_reader((struct reader *)entry);
     }
+    idle_list_finish(pack->readers);
+    free(pack->readers);
     if (pack->descriptor >= 0) {
         close(pack->descriptor);
     }
@@ -398,7 +374,7 @@ static enum status try_reader(const struct pack *pack, const struct dataset_opti
     if (status != STATUS_OK) {
         return status;
     }
-    return_reader(pack->readers, reader);
+    idle_list_return(pack->readers, &reader->entry);
     if (!options->tells) {
         return STATUS_OK;
     }
@@ -434,13 +410,13 @@ static enum status pack_open(const char *path, const struct dataset_options *opt
                              struct dataset **ret_dataset)
 {
     struct pack *pack = calloc(1, sizeof(*pack));
-    struct readers *readers = calloc(1, sizeof(*readers));
+    struct idle_list *readers = calloc(1, sizeof(*readers));
     if (pack == NULL || readers == NULL) {
         free(readers);
         free(pack);
         return STATUS_NO_MEMORY;
     }
-    pthread_mutex_init(&readers->lock, NULL); // which never fails on Linux
+    idle_list_init(readers);
     pack->base.ops = &dataset_pack_ops;
     pack->readers = readers;
     pack->descriptor = -1;

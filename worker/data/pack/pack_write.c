@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "worker/data/dataset.h"
+#include "worker/data/helpers.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/images/encode_jpeg.h"
 #include "worker/data/images/images.h"
@@ -16,7 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,6 @@
 #include <unistd.h>
 
 #define BATCH       64
-#define THREADS_MAX 32
 #define PROGRESS_MS 500
 
 /* An image on its way to the file. */
@@ -113,21 +113,6 @@ static void *fill_slots(void *context)
     }
 }
 
-/* This thread and others, as many as there are cores and can be started. */
-static void fill_batch(struct batch *batch)
-{
-    pthread_t threads[THREADS_MAX];
-    uint32_t cores = cores_available(), count = 0;
-    while (count + 1 < cores && count < THREADS_MAX && count + 1 < batch->count &&
-           pthread_create(&threads[count], NULL, fill_slots, batch) == 0) {
-        count++;
-    }
-    fill_slots(batch);
-    for (uint32_t i = 0; i < count; i++) {
-        pthread_join(threads[i], NULL);
-    }
-}
-
 /* ---- the file ---- */
 
 static enum status write_at(const struct writer *writer, const uint8_t *bytes, size_t size,
@@ -182,7 +167,8 @@ static enum status write_split(struct writer *writer, const struct dataset *data
                               .dataset = dataset,
                               .first = first,
                               .count = rest < BATCH ? (uint32_t)rest : BATCH};
-        fill_batch(&batch);
+        uint32_t cores = cores_available();
+        helpers_run(fill_slots, &batch, batch.count < cores ? batch.count : cores);
         for (uint32_t i = 0; i < batch.count; i++) {
             enum status status = writer->slots[i].status;
             if (status == STATUS_OK) {
