@@ -19,9 +19,9 @@ struct statistics {
     uint64_t sums[PIXELS_CHANNELS_MAX], squares[PIXELS_CHANNELS_MAX];
 };
 
-/* Of the first `count` samples of a dataset that stores bytes. `tells`: a long count is logged.
+/* Of the first `samples` of a dataset that stores bytes. `tells`: a long count is logged.
  * Logs what is wrong. */
-enum status statistics_count(const struct dataset *dataset, uint64_t count, bool tells,
+enum status statistics_count(const struct dataset *dataset, uint64_t samples, bool tells,
                              struct statistics *ret_statistics);
 
 /* What follows from the sums. STATUS_INVALID: a channel is the same everywhere; logs. Pure but for

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define PLANE  4
-#define PIXELS (3 * PLANE)
+#define PIXELS ((size_t)3 * PLANE)
 
 static const struct dataset_ops byte_ops = {
     .read = byte_images_read,

@@ -14,7 +14,7 @@
 
 #define ROWS    3
 #define COLUMNS 100
-#define PLANE   (ROWS * COLUMNS)
+#define PLANE   ((size_t)ROWS * COLUMNS)
 #define SAMPLES 1000
 
 static const struct dataset_ops byte_ops = {
@@ -28,13 +28,13 @@ static const struct dataset_ops byte_ops = {
 /* Bytes that are all alike in channel 0, either 0 or 255 in turn in channel 1, anything in 2. */
 static uint8_t byte_of(uint64_t sample, uint32_t c, uint32_t i)
 {
-    uint8_t some = (uint8_t)(sample * 31 + i * 7 + i / 9);
+    uint8_t some = (uint8_t)(sample * 31 + (uint64_t)i * 7 + i / 9);
     return c == 0 ? 51 : c == 1 ? (uint8_t)(255 * ((sample + i) % 2)) : some;
 }
 
 static struct dataset *open_records(uint32_t first_channel)
 {
-    static uint8_t bytes[SAMPLES * 2 * PLANE], labels[SAMPLES];
+    static uint8_t bytes[PLANE * 2 * SAMPLES], labels[SAMPLES];
     const struct byte_format format = {
         .ops = &byte_ops,
         .sample = {.channels = 2, .rows = ROWS, .columns = COLUMNS},
@@ -42,11 +42,12 @@ static struct dataset *open_records(uint32_t first_channel)
         .deviation = {1, 1},
     };
     for (uint64_t s = 0; s < SAMPLES; s++) {
-        for (uint32_t k = 0; k < 2 * PLANE; k++) {
-            bytes[s * 2 * PLANE + k] = byte_of(s, first_channel + k / PLANE, k % PLANE);
+        for (size_t k = 0; k < 2 * PLANE; k++) {
+            bytes[s * 2 * PLANE + k] =
+                byte_of(s, first_channel + (uint32_t)(k / PLANE), (uint32_t)(k % PLANE));
         }
     }
-    const struct byte_records all = {labels, bytes, 1, (size_t)2 * PLANE, SAMPLES};
+    const struct byte_records all = {labels, bytes, 1, 2 * PLANE, SAMPLES};
     struct byte_images *images;
     char why[DATA_FILE_WHY_BYTES];
     assert_int_equal(byte_images_create(&format, &images), STATUS_OK);
@@ -62,8 +63,8 @@ static void sums_are_those_of_a_plain_loop(void **state)
     for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++) {
         struct statistics found, expected = {.pixels = counts[n] * PLANE};
         for (uint64_t s = 0; s < counts[n]; s++) {
-            for (uint32_t k = 0; k < 2 * PLANE; k++) {
-                uint64_t byte = byte_of(s, 1 + k / PLANE, k % PLANE);
+            for (size_t k = 0; k < 2 * PLANE; k++) {
+                uint64_t byte = byte_of(s, 1 + (uint32_t)(k / PLANE), (uint32_t)(k % PLANE));
                 expected.sums[k / PLANE] += byte;
                 expected.squares[k / PLANE] += byte * byte;
             }

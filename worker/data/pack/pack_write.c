@@ -297,7 +297,7 @@ static enum status open_draft(struct writer *writer)
 
 static enum status finish_draft(struct writer *writer, enum status status)
 {
-    if (writer->descriptor < 0) {
+    if (writer->draft == NULL || writer->descriptor < 0) {
         return status;
     }
     if (close(writer->descriptor) != 0 && status == STATUS_OK) {
