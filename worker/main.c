@@ -10,6 +10,7 @@
 #include "common/transport/local_address.h"
 #include "common/transport/transport.h"
 #include "worker/link/link.h"
+#include "worker/link/process_trace.h"
 #include "worker/link/rank.h"
 #include "worker/options.h"
 #include "worker/workplace.h"
@@ -62,22 +63,6 @@ static enum status build(struct workplace *workplace, struct link *link, const s
     return STATUS_OK;
 }
 
-/* What its part of a timeline says of this process. */
-static void describe_trace(struct trace *trace, const struct job *job, uint32_t number)
-{
-    char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
-    if (job->timeline && !trace_has_folder(trace)) {
-        log_warn("the job has a timeline, and this process has no part of it: --timeline-dir says "
-                 "where that would go");
-    }
-    trace_describe(trace, &(struct trace_process){.role = "worker",
-                                                  .number = number,
-                                                  .host = host,
-                                                  .host_id = transport_host_id(),
-                                                  .is_unsynchronised = job_is_unsynchronised(job)});
-}
-
 /* *number: by which the process joins later generations. */
 static enum status train(const struct worker_options *options, struct link *link,
                          struct workplace *workplace, struct job *job, uint32_t *number)
@@ -103,7 +88,7 @@ static enum status train(const struct worker_options *options, struct link *link
         return status;
     }
     apply_overrides(options, job);
-    describe_trace(workplace->trace, job, *number);
+    process_trace_describe(workplace->trace, job, *number, "--timeline-dir");
     const struct workplace_seat seat = {
         .process = process,
         .local_rank = options->has_local_rank ? options->local_rank : process,

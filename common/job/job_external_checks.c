@@ -1,10 +1,24 @@
 /* Checks a job whose model is a program of its own. */
 #include "common/job/carriers.h"
+#include "common/job/faults.h"
 #include "common/job/job_limits.h"
 #include "common/job/job_modes.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Cutting a process off hooks calls of the whole process, which is the user's. */
+static bool has_partition(const struct job *job)
+{
+    const struct faults faults = faults_of(job);
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        if (fault->place == FAULT_AT_RANK && fault->kind == FAULT_PARTITION) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* What the program of an external job does not do; the first that the job asks for. */
 static const char *beyond_external(const struct job *job)
@@ -24,13 +38,11 @@ static const char *beyond_external(const struct job *job)
          "to keep checkpoints by itself: --checkpoint-every none"},
         {job->on_loss != ON_LOSS_FAIL, "all of its processes: --on-loss fail"},
         {job->sync_bn, "no layers of ours: --no-sync-bn"},
-        {job->timeline, "no timeline: leave out --timeline"},
         {job_has_nccl(job), "sums on the host: --all-reduce auto, not nccl"},
         {job_has_gpu_servers(job), "servers that keep parameters on the host: --server-device "
                                    "host"},
         {strcmp(job->order, "free") != 0, "updates as they come: --order free"},
-        {strcmp(job->straggler, "none") != 0, "its own speed: --straggler none"},
-        {strcmp(job->faults, "none") != 0, "no faults of ours: --faults none"},
+        {has_partition(job), "a network that is not cut: --fault with kill or stop"},
     };
     return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
 }

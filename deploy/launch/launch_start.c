@@ -191,7 +191,10 @@ static enum status start_own_program(struct launch *launch, uint32_t rank)
     if (environment == NULL) {
         return STATUS_NO_MEMORY;
     }
-    enum status status = member_command_create("/usr/bin/env", &command);
+    enum status status = launch_timeline_choose(launch, placement->host_of_worker[rank]);
+    if (status == STATUS_OK) {
+        status = member_command_create("/usr/bin/env", &command);
+    }
     if (status == STATUS_OK) {
         member_command_add(&command, "--");
         for (const char *const *at = launch->options->program; *at != NULL; at++) {

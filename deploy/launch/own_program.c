@@ -155,6 +155,19 @@ static void add_keys(struct own_program_environment *environment, const struct l
     }
 }
 
+/* A program may go to another folder before its part is written. */
+static void add_timeline(struct own_program_environment *environment, const struct launch *launch,
+                         size_t host)
+{
+    char here[LAUNCH_PATH_MAX] = "";
+    const char *folder = launch->timelines != NULL ? launch->timelines[host] : NULL;
+    if (folder != NULL && (folder[0] == '/' || getcwd(here, sizeof(here)) != NULL)) {
+        bool is_relative = folder[0] != '/';
+        add(environment, "RINGSIDE_TIMELINE_DIR=%s%s%s", is_relative ? here : "",
+            is_relative ? "/" : "", folder);
+    }
+}
+
 /* What the user has set for the program: the text of this process's own environment, however long
  * it is. */
 static void hand_on(struct own_program_environment *environment, const char *name)
@@ -182,6 +195,7 @@ void own_program_describe(const struct launch *launch, uint32_t rank,
         add(ret_environment, "RINGSIDE_BIND=%s", launch->launcher->addresses[host]);
         add(ret_environment, "RINGSIDE_PORT_RANGE=%s", launch->launcher->host_options->port_range);
     }
+    add_timeline(ret_environment, launch, host);
     hand_on(ret_environment, "RINGSIDE_LIBRARY");
     hand_on(ret_environment, "RINGSIDE_UPDATES");
     hand_on(ret_environment, "RINGSIDE_DATA"); // a folder, of which the program may read

@@ -25,7 +25,7 @@ enum status own_program_take(const char *const *program, bool is_for_here, struc
 
 /* What a process of the program is told by its environment. */
 struct own_program_environment {
-    char texts[OWN_PROGRAM_VARIABLES_MAX][1200];
+    char texts[OWN_PROGRAM_VARIABLES_MAX][LAUNCH_PATH_MAX + 64];
     const char *list[OWN_PROGRAM_VARIABLES_MAX + 1]; // of them, or of environ; ends with NULL
     size_t count;
 };

@@ -7,7 +7,10 @@
 #include "common/optimizer/optimizer.h"
 #include "common/security/security.h"
 #include "common/vector/layout.h"
+#include "worker/disturb/faulting.h"
+#include "worker/disturb/straggling.h"
 #include "worker/library/ringside.h"
+#include "worker/library/timeline.h"
 #include "worker/link/flat_vectors.h"
 #include "worker/link/link.h"
 #include "worker/link/rank.h"
@@ -45,6 +48,9 @@ struct ringside {
     struct security security;
     char server[256], bind[128], port_range[64];
     struct link *link;
+    struct timeline timeline;
+    struct straggling straggling;
+    struct faulting faulting;
     struct job job;
     uint32_t rank;
     enum rank_launcher launcher; // whose variables count

@@ -14,6 +14,7 @@
 #define JOIN_TIMEOUT_SECONDS_MAX 86400
 #define STALL_WARN_MS            10000
 #define LOG_LEVEL_MAX            3
+#define TIMELINE_DIR_BYTES       4096
 
 static const atomic_int never_interrupted;
 
@@ -34,7 +35,7 @@ static bool pick(char *text, size_t size, const char *given, const char *variabl
 static enum status read_texts(const struct ringside_options *options, struct ringside *ringside)
 {
     struct security_options *security = &ringside->security_options;
-    char insecure[16];
+    char insecure[16], timeline_dir[TIMELINE_DIR_BYTES];
     if (!pick(ringside->server, sizeof(ringside->server), options->server, "RINGSIDE_SERVER", "") ||
         !pick(ringside->bind, sizeof(ringside->bind), options->bind, "RINGSIDE_BIND",
               "127.0.0.1") ||
@@ -44,8 +45,12 @@ static enum status read_texts(const struct ringside_options *options, struct rin
         !pick(insecure, sizeof(insecure), NULL, "RINGSIDE_INSECURE", "")) {
         return STATUS_INVALID;
     }
+    if (!pick(timeline_dir, sizeof(timeline_dir), options->timeline_dir, "RINGSIDE_TIMELINE_DIR",
+              "")) {
+        return STATUS_INVALID;
+    }
     security->insecure = options->is_insecure || strcmp(insecure, "true") == 0;
-    return STATUS_OK;
+    return trace_create(timeline_dir, &ringside->timeline.trace);
 }
 
 static enum status check_options(const struct ringside_options *options,
@@ -175,6 +180,12 @@ static enum status join(const struct ringside_options *options, struct ringside 
     status = check_job(ringside);
     if (status != STATUS_OK) {
         link_leave(ringside->link, status, "it cannot take part; its log says more");
+        return status;
+    }
+    status = timeline_open(&ringside->timeline, &ringside->job, ringside->rank,
+                           link_number(ringside->link));
+    if (status != STATUS_OK) {
+        link_leave(ringside->link, status, "it has no memory for its timeline");
     }
     return status;
 }
@@ -209,6 +220,7 @@ enum ringside_status ringside_join(const struct ringside_options *options,
     if (status != STATUS_OK) {
         enum ringside_status is = handle_fail(ringside->link, status);
         link_destroy(ringside->link);
+        timeline_close(&ringside->timeline);
         security_close(&ringside->security);
         pthread_mutex_destroy(&ringside->turn);
         free(ringside);

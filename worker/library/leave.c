@@ -90,6 +90,10 @@ void handle_report_interval(struct ringside *ringside)
     interval->bytes_received = received - ringside->received_before;
     ringside->sent_before = sent;
     ringside->received_before = received;
+    if (interval->images > 0) {
+        timeline_count(&ringside->timeline, TRACE_IMAGES_PER_SECOND, ringside->step,
+                       (double)interval->images * 1e9 / (double)(interval->total_ns + 1));
+    }
     add_to_period(ringside);
     link_report(ringside->link, ringside->rank, ringside->step, interval);
     *interval = (struct wire_report){0};
@@ -129,6 +133,7 @@ static enum status end_open(struct ringside *ringside)
 static void close_handle(struct ringside *ringside)
 {
     link_destroy(ringside->link);
+    timeline_close(&ringside->timeline);
     security_close(&ringside->security);
     if (!ringside->keeps_vectors) {
         flat_vectors_finish(&ringside->vectors);

@@ -83,18 +83,20 @@ struct ringside;
 
 /* Zeroed: everything from the environment, as `worker` has it. */
 struct ringside_options {
-    size_t size;            // sizeof(struct ringside_options); 0 counts as that
-    const char *server;     // endpoint of the coordinator; NULL: RINGSIDE_SERVER
-    const char *bind;       // address to listen on in ring; NULL: RINGSIDE_BIND, or 127.0.0.1
-    const char *port_range; // "A-B", to listen in; NULL: RINGSIDE_PORT_RANGE, or any port
-    const char *keys;       // file of the job's keys; NULL: RINGSIDE_KEYS, or none
-    bool is_insecure;       // tcp without keys; also RINGSIDE_INSECURE=true
-    bool has_rank;          // false: from the launcher's environment, as `worker` reads it (ours,
-    uint32_t rank;          // torchrun, Open MPI, MPICH, Slurm ...), or the coordinator's choice
-    double join_timeout;    // seconds until the coordinator's first answer; 0: 30
-    uint32_t log_level;     // on standard error; 0: nothing, 1: errors, 2: warnings, 3: events
-    bool keeps_vectors;     // parameters and gradients stay behind ringside_leave, for as long as
-                            // the process lives
+    size_t size;              // sizeof(struct ringside_options); 0 counts as that
+    const char *server;       // endpoint of the coordinator; NULL: RINGSIDE_SERVER
+    const char *bind;         // address to listen on in ring; NULL: RINGSIDE_BIND, or 127.0.0.1
+    const char *port_range;   // "A-B", to listen in; NULL: RINGSIDE_PORT_RANGE, or any port
+    const char *keys;         // file of the job's keys; NULL: RINGSIDE_KEYS, or none
+    bool is_insecure;         // tcp without keys; also RINGSIDE_INSECURE=true
+    bool has_rank;            // false: from the launcher's environment, as `worker` reads it (ours,
+    uint32_t rank;            // torchrun, Open MPI, MPICH, Slurm ...), or the coordinator's choice
+    double join_timeout;      // seconds until the coordinator's first answer; 0: 30
+    uint32_t log_level;       // on standard error; 0: nothing, 1: errors, 2: warnings, 3: events
+    bool keeps_vectors;       // parameters and gradients stay behind ringside_leave, for as long as
+                              // the process lives
+    const char *timeline_dir; // folder for this process's part of the job's timeline; NULL:
+                              // RINGSIDE_TIMELINE_DIR, or none
 };
 
 /* Joins the job. `options` may be NULL. Waits. When it fails there is no handle, and

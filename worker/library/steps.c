@@ -10,9 +10,11 @@ static enum status apply(void *context, uint32_t bucket)
         return STATUS_OK; // servers have made it, or the program will
     }
     struct span span = ringside->layout.buckets[bucket];
+    timeline_part(&ringside->timeline, TRACE_EXCHANGE, TRACE_NO_BUCKET, ringside->step);
     optimizer_apply(ringside->optimizer, span, ringside->vectors.params + span.offset,
                     ringside->vectors.grads + span.offset, ringside->update_step + 1,
                     ringside->update_rate);
+    timeline_part(&ringside->timeline, TRACE_OPTIMIZER, bucket, ringside->update_step);
     return STATUS_OK;
 }
 
@@ -25,6 +27,21 @@ static bool has_ended(const struct ringside *ringside)
 {
     return is_unsynchronised(ringside) ? exchange_marks_passed(ringside->exchange) > 0
                                        : ringside->step == ringside->job.steps;
+}
+
+/* --fault and --straggler strike before a step, as in `worker`. */
+static enum status disturb(struct ringside *ringside)
+{
+    struct straggling *straggling = &ringside->straggling;
+    enum status status = faulting_strike(&ringside->faulting, ringside->step);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    straggling_wait(straggling, ringside->exchange, ringside->step);
+    if (straggling->waited_ns > 0) {
+        timeline_part(&ringside->timeline, TRACE_DELAY, TRACE_NO_BUCKET, ringside->step);
+    }
+    return STATUS_OK;
 }
 
 enum ringside_status ringside_begin_step(struct ringside *ringside)
@@ -43,6 +60,7 @@ enum ringside_status ringside_begin_step(struct ringside *ringside)
     if (status == STATUS_OK && ringside->state == HANDLE_BETWEEN) {
         ringside->state = HANDLE_FORWARD;
         ringside->step_began_ns = clock_now_ns();
+        timeline_begin_step(&ringside->timeline, ringside->step);
         for (uint32_t i = 0; i < ringside->layout.bucket_count; i++) {
             ringside->waits_for[i] = 0;
         }
@@ -50,6 +68,7 @@ enum ringside_status ringside_begin_step(struct ringside *ringside)
             ringside->waits_for[ringside->tensors[i].bucket]++;
         }
         ringside->next_bucket = 0;
+        status = disturb(ringside);
     }
     bool is_over = ringside->state == HANDLE_ENDED;
     enum ringside_status is = handle_exit(ringside, status);
@@ -62,8 +81,17 @@ static enum status finish_pending(struct ringside *ringside)
     return exchange_end_step(ringside->exchange, apply, ringside);
 }
 
-static void note_wait(struct ringside *ringside, uint64_t waited_ns)
+/* What the program did until now is `kind`. Returns when the wait began. */
+static uint64_t begin_wait(struct ringside *ringside, enum trace_kind kind)
 {
+    timeline_part(&ringside->timeline, kind, TRACE_NO_BUCKET, ringside->step);
+    return clock_now_ns();
+}
+
+static void end_wait(struct ringside *ringside, uint64_t began_ns)
+{
+    uint64_t waited_ns = clock_now_ns() - began_ns;
+    timeline_part(&ringside->timeline, TRACE_EXCHANGE, TRACE_NO_BUCKET, ringside->step);
     ringside->wait_ns += waited_ns;
     ringside->step_wait_ns += waited_ns;
 }
@@ -85,14 +113,14 @@ enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor)
                              tensor);
     }
     enum status status = STATUS_OK;
-    uint64_t began_ns = clock_now_ns();
+    uint64_t began_ns = begin_wait(ringside, TRACE_FORWARD);
     for (uint32_t i = ringside->layout.bucket_count;
          ringside->is_pending && i-- > 0 && status == STATUS_OK;) {
         if (tensor == RINGSIDE_ALL || ringside->tensors[tensor].bucket == i) {
             status = exchange_await_bucket(ringside->exchange, i, apply, ringside);
         }
     }
-    note_wait(ringside, clock_now_ns() - began_ns);
+    end_wait(ringside, began_ns);
     return handle_exit(ringside, status);
 }
 
@@ -104,7 +132,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
         return entered;
     }
     enum status status = STATUS_OK;
-    uint64_t began_ns = clock_now_ns();
+    uint64_t began_ns = begin_wait(ringside, TRACE_FORWARD);
     if (ringside->step % ringside->job.report_every == 0) {
         handle_report_interval(ringside); // nothing more is reported of the last step
     }
@@ -114,7 +142,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     if (status == STATUS_OK) {
         status = exchange_begin_step(ringside->exchange, ringside->step);
     }
-    note_wait(ringside, clock_now_ns() - began_ns);
+    end_wait(ringside, began_ns);
     ringside->state = HANDLE_GRADIENTS;
     return handle_exit(ringside, status);
 }
@@ -125,6 +153,16 @@ static void note_ready(struct ringside *ringside, struct handle_tensor *tensor)
         tensor->ready_step = ringside->step + 1;
         ringside->waits_for[tensor->bucket]--;
     }
+}
+
+/* It may add up gradients on this thread. */
+static void send_bucket(struct ringside *ringside, uint32_t bucket)
+{
+    struct timeline *timeline = &ringside->timeline;
+    timeline_part(timeline, TRACE_BACKWARD, bucket, ringside->step);
+    timeline_ready(timeline, bucket, ringside->step);
+    exchange_bucket_ready(ringside->exchange, bucket);
+    timeline_part(timeline, TRACE_EXCHANGE, TRACE_NO_BUCKET, ringside->step);
 }
 
 enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor)
@@ -150,7 +188,7 @@ enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor)
     // A bucket that is complete waits for those before it: all processes send in the same order.
     while (ringside->next_bucket < ringside->layout.bucket_count &&
            ringside->waits_for[ringside->next_bucket] == 0) {
-        exchange_bucket_ready(ringside->exchange, ringside->next_bucket++);
+        send_bucket(ringside, ringside->next_bucket++);
     }
     return handle_exit(ringside, STATUS_OK);
 }
@@ -184,12 +222,14 @@ static void count_step(struct ringside *ringside)
     uint64_t wire_ns = exchange_take_wire_ns(ringside->exchange);
     uint64_t waited_ns = ringside->step_wait_ns;
     ringside->step_wait_ns = 0;
+    straggling_note(&ringside->straggling, total_ns > waited_ns ? total_ns - waited_ns : 0);
     ringside->wire_ns += wire_ns;
     interval->rate = ringside->update_rate;
     if (is_unsynchronised(ringside)) {
         const struct exchange_fate fate = exchange_fate(ringside->exchange);
         ringside->staleness = fate.staleness;
         ringside->staleness_sum += fate.staleness;
+        timeline_count(&ringside->timeline, TRACE_STALENESS, ringside->step, fate.staleness);
         interval->staleness_sum += fate.staleness;
         interval->rate = fate.rate;
     }
@@ -216,11 +256,12 @@ enum ringside_status ringside_end_step(struct ringside *ringside)
                                  i, ringside->tensors[i].name);
         }
     }
-    uint64_t began_ns = clock_now_ns();
+    uint64_t began_ns = begin_wait(ringside, TRACE_BACKWARD);
     link_set_step(ringside->link, ringside->step + 1); // whose gradients others may wait for, too
     enum status status = end_step(ringside);
     if (status == STATUS_OK) {
-        note_wait(ringside, clock_now_ns() - began_ns);
+        end_wait(ringside, began_ns);
+        timeline_end_step(&ringside->timeline, ringside->step);
         count_step(ringside);
         ringside->state = HANDLE_BETWEEN;
     }

@@ -177,6 +177,18 @@ static void list_tensors(struct ringside *ringside)
     }
 }
 
+static void name_buckets(struct ringside *ringside)
+{
+    for (uint32_t i = 0; i < ringside->tensor_count;) {
+        uint32_t bucket = ringside->tensors[i].bucket, first = i;
+        while (i < ringside->tensor_count && ringside->tensors[i].bucket == bucket) {
+            i++;
+        }
+        timeline_name(&ringside->timeline, bucket, ringside->tensors[first].name,
+                      ringside->tensors[i - 1].name);
+    }
+}
+
 static enum status start(struct ringside *ringside)
 {
     const struct job *job = &ringside->job;
@@ -187,7 +199,10 @@ static enum status start(struct ringside *ringside)
     if (status != STATUS_OK) {
         return status;
     }
+    straggling_init(&ringside->straggling, job, ringside->rank);
+    faulting_init(&ringside->faulting, job, (struct rank_block){ringside->rank, 1});
     list_tensors(ringside);
+    name_buckets(ringside);
     ringside->schedule = job_schedule(job, samples);
     if (!ringside->makes_updates && !handle_has_servers(ringside)) {
         status = optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
@@ -203,6 +218,7 @@ static enum status start(struct ringside *ringside)
         .grads = ringside->vectors.grads,
         .region = flat_vectors_region(&ringside->vectors),
         .params_digest = digest,
+        .trace = ringside->timeline.trace,
         .device = "external",
         .optimizer = ringside->told,
         .tensor_count = ringside->tensor_count,

@@ -11,9 +11,9 @@
 #include "common/base/status.h"
 #include "common/job/carriers.h"
 #include "worker/data/batcher.h"
+#include "worker/disturb/straggling.h"
 #include "worker/model/model.h"
 #include "worker/train/evaluator.h"
-#include "worker/train/straggling.h"
 
 #include <stdint.h>
 

@@ -42,6 +42,7 @@ class Options(ctypes.Structure):
         ("join_timeout", ctypes.c_double),
         ("log_level", ctypes.c_uint32),
         ("keeps_vectors", ctypes.c_bool),
+        ("timeline_dir", ctypes.c_char_p),
     )
 
 

@@ -1,5 +1,5 @@
 /* Tests of which step of which process a fault strikes. */
-#include "worker/train/faulting.h"
+#include "worker/disturb/faulting.h"
 
 // clang-format off
 #include <setjmp.h>

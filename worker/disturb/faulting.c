@@ -1,5 +1,5 @@
 /* Looks before each step for faults at the ranks of this process. */
-#include "worker/train/faulting.h"
+#include "worker/disturb/faulting.h"
 
 #include "common/service/strike.h"
 

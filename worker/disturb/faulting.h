@@ -1,6 +1,6 @@
 /* Faults that strike this worker before its steps: those of common/job/faults.h at its ranks. */
-#ifndef WORKER_TRAIN_FAULTING_H
-#define WORKER_TRAIN_FAULTING_H
+#ifndef WORKER_DISTURB_FAULTING_H
+#define WORKER_DISTURB_FAULTING_H
 
 #include "common/base/status.h"
 #include "common/job/carriers.h"

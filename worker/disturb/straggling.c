@@ -1,5 +1,5 @@
 /* Waits for a drawn delay in pieces, so that a job that ends does not wait for it. */
-#include "worker/train/straggling.h"
+#include "worker/disturb/straggling.h"
 
 #include "common/base/clock.h"
 

@@ -1,5 +1,5 @@
 /* Tests of being slow on purpose: what counts as computing, and what as waiting. */
-#include "worker/train/straggling.h"
+#include "worker/disturb/straggling.h"
 
 // clang-format off
 #include <setjmp.h>

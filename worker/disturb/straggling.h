@@ -1,6 +1,6 @@
 /* Being slow on purpose: the delays of common/job/straggler.h, waited for. */
-#ifndef WORKER_TRAIN_STRAGGLING_H
-#define WORKER_TRAIN_STRAGGLING_H
+#ifndef WORKER_DISTURB_STRAGGLING_H
+#define WORKER_DISTURB_STRAGGLING_H
 
 #include "common/job/job.h"
 #include "common/job/straggler.h"
