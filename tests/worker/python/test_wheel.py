@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,10 @@ def python(*arguments: str, **keywords: object) -> subprocess.CompletedProcess[s
                           timeout=LIMIT, check=False, **keywords)  # type: ignore[call-overload]
 
 
-
-
 def test_a_wheel_is_installed_and_joins_a_job(tmp_path: Path) -> None:
-    if python("-c", "import pip, setuptools, wheel").returncode != 0:
-        pytest.skip("a wheel needs pip, setuptools and wheel")
+    missing = [name for name in ("pip", "setuptools", "wheel") if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"a wheel needs {' and '.join(missing)}: deploy/install-dependencies --tests")
     tree = tmp_path / "tree"
     tree.mkdir()
     subprocess.run(["cp", "-r", str(SOURCE / "worker" / "python"), str(tree)], check=True)
