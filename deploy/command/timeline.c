@@ -18,8 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PATH_BYTES 4200
-
 struct timeline_options {
     char json[1024], otf2[1024];
 };
@@ -93,39 +91,13 @@ static enum status write_others(const struct timeline_options *options,
                                     : STATUS_OK;
 }
 
-static bool is_file(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-/* The file itself, or that of a run folder. Of a job that was started by hand, or whose launcher
- * was killed: what its processes have left. */
-static enum status find_timeline(const char *run, char ret_path[PATH_BYTES])
-{
-    if (is_file(run)) {
-        snprintf(ret_path, PATH_BYTES, "%.4000s", run);
-        return STATUS_OK;
-    }
-    enum status status = timeline_merge(run);
-    snprintf(ret_path, PATH_BYTES, "%.4000s/" TIMELINE_NAME, run);
-    if (status != STATUS_END_OF_DATA) {
-        return status;
-    }
-    if (access(ret_path, F_OK) != 0) {
-        log_error("%s has no timeline (no " TIMELINE_NAME "): run the job with --timeline", run);
-        return STATUS_INVALID;
-    }
-    return STATUS_OK;
-}
-
 static enum status show(const char *run, const struct timeline_options *options)
 {
-    char path[PATH_BYTES];
+    char path[TIMELINE_PATH_BYTES];
     struct timeline timeline = {0};
     struct timeline_flow *flows = NULL;
     size_t flow_count = 0;
-    enum status status = find_timeline(run, path);
+    enum status status = timeline_find(run, path);
     if (status != STATUS_OK) {
         return status;
     }

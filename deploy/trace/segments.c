@@ -84,6 +84,7 @@ static void add(struct maker *maker, const struct stack *stack, uint64_t from, u
         .begin_ns = from,
         .end_ns = to,
         .thread = event->thread,
+        .event = stack->events[stack->depth - 1],
         .kind = event->kind,
         .is_wait = is_wait(maker, event),
         .cause = SEGMENT_NONE,

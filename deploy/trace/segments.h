@@ -23,6 +23,7 @@
 struct segment {
     uint64_t begin_ns, end_ns;
     uint32_t thread; // of the timeline
+    size_t event;    // that it is a piece of, the innermost one
     enum trace_kind kind;
     bool is_wait;
     bool was_idle; // its thread had nothing to do before it: its cause released it

@@ -139,6 +139,14 @@ static const char *find_text(struct timeline *timeline, const char *text)
     return grown[timeline->text_count] != NULL ? grown[timeline->text_count++] : NULL;
 }
 
+/* What an event says by that name, as a text of the timeline; NULL: nothing. */
+static const char *text_kept(struct timeline *timeline, const struct trace_packet *packet,
+                             const char *name)
+{
+    const char *text = text_of(packet, name);
+    return text[0] != '\0' ? find_text(timeline, text) : NULL;
+}
+
 static enum status add_event(struct reader *reader, uint32_t thread,
                              const struct trace_packet *packet)
 {
@@ -168,13 +176,14 @@ static enum status add_event(struct reader *reader, uint32_t thread,
         .bucket = bucket != NULL ? (uint32_t)bucket->number : UINT32_MAX,
         .step = trace_packet_number(packet, "step"),
         .flow = packet->flow,
+        .hop = (uint32_t)trace_packet_number(packet, "hop"),
         .bytes = trace_packet_number(packet, "bytes"),
         .value = packet->value,
     };
     keep_text(event->name, sizeof(event->name),
               packet->name != NULL ? packet->name : trace_kinds[kind].name);
-    const char *layers = text_of(packet, "layers");
-    event->layers = layers[0] != '\0' ? find_text(timeline, layers) : NULL;
+    event->layers = text_kept(timeline, packet, "layers");
+    event->message = text_kept(timeline, packet, "message");
     struct open_slices *open = &reader->open[thread];
     if (packet->type == TRACE_PACKET_BEGIN) {
         if (open->depth == NESTING_MAX) {

@@ -27,7 +27,9 @@ struct timeline_event {
     uint32_t thread, bucket; // bucket UINT32_MAX: none
     uint64_t step, flow;     // flow 0: none, or its other end is not there
     char name[TIMELINE_TEXT_BYTES];
-    const char *layers; // of a bucket; one of the timeline's texts; NULL: not said
+    const char *layers;  // of a bucket; one of the timeline's texts; NULL: not said
+    const char *message; // its kind, "PUSH"; likewise; NULL: it is no message
+    uint32_t hop;        // of an all-reduce
     uint64_t bytes;
     double value; // of a counter
 };

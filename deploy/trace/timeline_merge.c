@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PINGS_MAX (1u << 16) // of a part
@@ -318,4 +319,28 @@ enum status timeline_merge(const char *run)
     free(merge.entries);
     flow_ends_finish(&merge.flows);
     return status;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+enum status timeline_find(const char *run, char ret_path[TIMELINE_PATH_BYTES])
+{
+    if (is_file(run)) {
+        snprintf(ret_path, TIMELINE_PATH_BYTES, "%.4000s", run);
+        return STATUS_OK;
+    }
+    enum status status = timeline_merge(run);
+    snprintf(ret_path, TIMELINE_PATH_BYTES, "%.4000s/" TIMELINE_NAME, run);
+    if (status != STATUS_END_OF_DATA) {
+        return status;
+    }
+    if (access(ret_path, F_OK) != 0) {
+        log_error("%s has no timeline (no " TIMELINE_NAME "): run the job with --timeline", run);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
 }

@@ -12,4 +12,10 @@
  * the parts once the timeline is there. Logs. STATUS_END_OF_DATA: there is no part. */
 enum status timeline_merge(const char *run);
 
+#define TIMELINE_PATH_BYTES 4200
+
+/* The timeline of a run folder, or the file itself if that is what is named. Of a job that was
+ * started by hand, or whose launcher was killed: what its processes have left is merged. Logs. */
+enum status timeline_find(const char *run, char ret_path[TIMELINE_PATH_BYTES]);
+
 #endif
