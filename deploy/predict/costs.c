@@ -97,10 +97,13 @@ static enum status read_spread(const char *file, json_t *object, struct spread *
 
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
-    static const char *const names[] = {"comment", "batch", "layers", "optimizer",
-                                        "message", "sum",   "spread", NULL};
+    static const char *const names[] = {"comment", "measured", "batch",  "layers", "optimizer",
+                                        "message", "sum",      "spread", NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
+    if (status == STATUS_OK) {
+        status = fields_check_notes(fields, "measured");
+    }
     if (status == STATUS_OK) {
         status = fields_number(fields, "batch", 1, 1 << 24, true, &batch);
     }

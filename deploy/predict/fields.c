@@ -52,6 +52,15 @@ static const struct unit *fitting(double value, const struct unit *first, const 
     return first;
 }
 
+void quantity_write(double value, enum quantity quantity, char ret_text[QUANTITY_BYTES])
+{
+    const struct unit *unit = quantity == QUANTITY_BANDWIDTH
+                                  ? fitting(value, bandwidths + 4, bandwidths + 7)
+                              : value > 0 ? fitting(value, times, times + 3)
+                                          : times;
+    snprintf(ret_text, QUANTITY_BYTES, "%.7g %s", value / unit->factor, unit->name);
+}
+
 void quantity_format(double value, enum quantity quantity, char ret_text[QUANTITY_BYTES])
 {
     if (quantity == QUANTITY_TIME) {
@@ -183,4 +192,17 @@ enum status fields_list(const struct fields *fields, const char *name, bool is_r
     return status == STATUS_OK && *ret_list != NULL && json_array_size(*ret_list) == 0
                ? fields_refuse(fields, name, "has to be a list with at least one entry")
                : status;
+}
+
+enum status fields_check_notes(const struct fields *fields, const char *name)
+{
+    json_t *notes = json_object_get(fields->object, name);
+    const char *key = NULL;
+    json_t *value = NULL;
+    bool is_right = notes == NULL || json_is_object(notes);
+    json_object_foreach(notes, key, value)
+    {
+        is_right = is_right && json_is_string(value);
+    }
+    return is_right ? STATUS_OK : fields_refuse(fields, name, "has to be an object of texts");
 }

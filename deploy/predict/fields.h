@@ -27,6 +27,10 @@ bool quantity_parse(const char *text, enum quantity quantity, double *ret_value)
  * bandwidth stands for no limit. */
 void quantity_format(double value, enum quantity quantity, char ret_text[QUANTITY_BYTES]);
 
+/* A text for files, with one unit and more digits than people read: quantity_parse has the same
+ * value from it, within a millionth. A bandwidth of 0 cannot be written. */
+void quantity_write(double value, enum quantity quantity, char ret_text[QUANTITY_BYTES]);
+
 /* An object of a file. */
 struct fields {
     const char *file;
@@ -52,6 +56,10 @@ enum status fields_number(const struct fields *fields, const char *name, double 
 /* A text, which belongs to the object; where it is missing: NULL, unless it is required. */
 enum status fields_text(const struct fields *fields, const char *name, bool is_required,
                         const char **ret_text);
+
+/* Checks a field that says where values come from, for people: an object of texts, if it is there.
+ */
+enum status fields_check_notes(const struct fields *fields, const char *name);
 
 /* A list with something in it, unless it is missing and not required: NULL then. */
 enum status fields_list(const struct fields *fields, const char *name, bool is_required,

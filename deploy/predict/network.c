@@ -244,9 +244,12 @@ static enum status build(const struct fields *fields, const json_t *switches, co
 
 static enum status read_all(const struct fields *fields, struct network *network)
 {
-    static const char *const names[] = {"comment", "hosts", "switches", "flow", NULL};
+    static const char *const names[] = {"comment", "measured", "hosts", "switches", "flow", NULL};
     const json_t *switches = NULL, *hosts = NULL;
     enum status status = fields_check_names(fields, names);
+    if (status == STATUS_OK) {
+        status = fields_check_notes(fields, "measured");
+    }
     if (status == STATUS_OK) {
         status =
             fields_quantity(fields, "flow", QUANTITY_BANDWIDTH, false, &network->flow_bandwidth);

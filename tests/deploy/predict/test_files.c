@@ -58,6 +58,13 @@ static void test_costs(void **state)
     } cases[] = {
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST "}", ""},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"3 GB/s\"}", ""},
+        {"{\"measured\": {\"layers\": \"36 steps\"}, \"batch\": 8, \"layers\": [" LAYER "], " REST
+         "}",
+         ""},
+        {"{\"measured\": {\"layers\": 36}, \"batch\": 8, \"layers\": [" LAYER "], " REST "}",
+         "measured has to be an object of texts"},
+        {"{\"measured\": \"all\", \"batch\": 8, \"layers\": [" LAYER "], " REST "}",
+         "measured has to be an object of texts"},
         {"[]", "has no JSON object"},
         {"{", "cannot be read"},
         {"{\"layers\": [" LAYER "], " REST "}", "batch is missing"},
@@ -110,6 +117,11 @@ static void test_networks(void **state)
         const char *text, *why;
     } cases[] = {
         {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}]}", ""},
+        {"{\"measured\": {\"nic\": \"9 messages\"}, \"switches\": [{\"name\": \"s\"}], \"hosts\": "
+         "[" HOST "\"1 us\"}]}",
+         ""},
+        {"{\"measured\": [], \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}]}",
+         "measured has to be an object of texts"},
         {"{\"hosts\": [" HOST "\"1 us\"}]}", "switches is missing"},
         {"{\"switches\": [{\"name\": \"s\"}]}", "hosts is missing"},
         {"{\"switches\": [{\"name\": \"t\"}], \"hosts\": [" HOST "\"1 us\"}]}",
@@ -154,6 +166,17 @@ static void test_units(void **state)
     assert_string_equal(text, "25 Gbit/s (3.125 GB/s)");
     quantity_format(30e-6, QUANTITY_TIME, text);
     assert_string_equal(text, "30 us");
+    static const double written[] = {1.234567e-9, 30e-6, 0.9999999, 1234.567};
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
+        quantity_write(written[i], QUANTITY_TIME, text);
+        assert_true(quantity_parse(text, QUANTITY_TIME, &bits));
+        assert_true(fabs(bits / written[i] - 1) < 1e-6);
+        quantity_write(1e9 * written[i], QUANTITY_BANDWIDTH, text);
+        assert_true(quantity_parse(text, QUANTITY_BANDWIDTH, &bytes));
+        assert_true(fabs(bytes / (1e9 * written[i]) - 1) < 1e-6);
+    }
+    quantity_write(0, QUANTITY_TIME, text);
+    assert_string_equal(text, "0 s");
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_false(quantity_parse(wrong[i], QUANTITY_BANDWIDTH, &bits));
     }
