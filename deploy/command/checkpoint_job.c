@@ -9,9 +9,11 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define TEXT_BYTES 8192
+#define TEXT_BYTES        8192
+#define DESCRIPTION_BYTES ((size_t)4 * 1024 * 1024)
 
 enum status checkpoint_job_parse(struct option_program *program, int argc, char **argv,
                                  bool *ret_is_done)
@@ -88,8 +90,23 @@ enum status checkpoint_job_ask(const char **argv, const struct job *job, char *r
         if (code < 0) {
             process_name_signal(-code, name, sizeof(name));
         }
-        log_error("the worker that looks at the checkpoint was killed by %s", name);
+        log_error("the worker that was asked was killed by %s", name);
     }
     // Otherwise the worker has said what is wrong.
     return status == STATUS_OK && code != 0 ? STATUS_INVALID : status;
+}
+
+json_t *checkpoint_job_describe(const struct job *job)
+{
+    const char *argv[] = {NULL, "--describe-model", NULL};
+    char *text = malloc(DESCRIPTION_BYTES);
+    json_t *model = NULL;
+    if (text != NULL && checkpoint_job_ask(argv, job, text, DESCRIPTION_BYTES) == STATUS_OK) {
+        model = json_loads(text, 0, NULL);
+        if (model == NULL) {
+            log_error("the worker's description of model %s cannot be understood", job->model);
+        }
+    }
+    free(text);
+    return model;
 }

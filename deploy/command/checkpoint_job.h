@@ -8,6 +8,8 @@
 #include "common/job/job.h"
 #include "common/options/options.h"
 
+#include <jansson.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,5 +28,9 @@ enum status checkpoint_job_read(const struct checkpoint_reader *checkpoint, stru
  * input; its output. What fails has been logged, by the worker or here. */
 enum status checkpoint_job_ask(const char **argv, const struct job *job, char *ret_output,
                                size_t output_size);
+
+/* The layers of the job's model, as a worker describes them (worker/model/description.h), which
+ * opens the job's data for that. NULL, logged. The caller owns it. */
+json_t *checkpoint_job_describe(const struct job *job);
 
 #endif

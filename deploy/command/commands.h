@@ -9,6 +9,7 @@ enum exit_code command_run(int argc, char **argv);
 enum exit_code command_compare(int argc, char **argv);
 enum exit_code command_sweep(int argc, char **argv);
 enum exit_code command_predict(int argc, char **argv);
+enum exit_code command_calibrate(int argc, char **argv);
 enum exit_code command_watch(int argc, char **argv);
 enum exit_code command_report(int argc, char **argv);
 enum exit_code command_timeline(int argc, char **argv);

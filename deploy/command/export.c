@@ -12,10 +12,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define DESCRIPTION_BYTES ((size_t)4 * 1024 * 1024)
 
 struct export_options {
     enum tensor_format format;
@@ -69,25 +66,16 @@ static const struct option rows[] = {
 /* The layers of the model: from the checkpoint, or from a worker. NULL, logged. */
 static json_t *describe_model(const struct checkpoint_reader *checkpoint, const struct job *job)
 {
-    static const char *const argv_of_worker[] = {NULL, "--describe-model", NULL};
     json_t *model = json_object_get(checkpoint_job_part(checkpoint), "model");
     if (json_is_object(model)) {
         return json_incref(model);
     }
-    const char *argv[] = {argv_of_worker[0], argv_of_worker[1], argv_of_worker[2]};
-    char *text = malloc(DESCRIPTION_BYTES);
-    if (text == NULL || checkpoint_job_ask(argv, job, text, DESCRIPTION_BYTES) != STATUS_OK) {
+    model = checkpoint_job_describe(job);
+    if (model == NULL) {
         log_error("the layers of model %s are unknown: the checkpoint does not describe them, and "
                   "a worker needs the job's data for that; --data says where they are",
                   job->model);
-        free(text);
-        return NULL;
     }
-    model = json_loads(text, 0, NULL);
-    if (model == NULL) {
-        log_error("the worker's description of model %s cannot be understood", job->model);
-    }
-    free(text);
     return model;
 }
 

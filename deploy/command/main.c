@@ -20,6 +20,7 @@ static const struct command commands[] = {
      "the same job in several modes, side by side: table, plots, report"},
     {"sweep", command_sweep, "a grid of jobs with several seeds: means and their intervals"},
     {"predict", command_predict, "from what a step costs on one worker to the speed of many"},
+    {"calibrate", command_calibrate, "measures the costs that predict reads, from traced runs"},
     {"report", command_report, "run folders -> table, plots and one self-contained HTML page"},
     {"watch", command_watch, "a job that runs or has run: in the terminal, or on a page"},
     {"timeline", command_timeline,

@@ -71,9 +71,10 @@ deploy/predict          common/base common/vector common/plan common/job worker/
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep
+deploy/calibrate        common/base common/trace common/vector common/job deploy/system deploy/trace deploy/predict deploy/report
 deploy/plot             common/base deploy/system deploy/sweep deploy/report
 deploy/page             common/base common/job deploy/system deploy/sweep deploy/report deploy/plot
-deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/page
+deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/calibrate deploy/page
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
@@ -143,6 +144,7 @@ ps-server/record/(live_line|metrics)
 deploy/export/tensors
 deploy/system/advice
 deploy/hosts/placement
+deploy/calibrate/(fit|model_layers|observation)
 deploy/trace/(drift|critical_path|flow_ends|replay|segments)
 deploy/page/(answer|figure_parts)
 deploy/sweep/(rule|run)_words

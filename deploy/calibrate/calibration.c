@@ -1,0 +1,398 @@
+/* Puts together what runs show, and notes where each value comes from. */
+#include "deploy/calibrate/calibration.h"
+
+#include "common/base/log.h"
+#include "deploy/predict/fields.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define REST_NAME     "rest of the step"
+#define NIC_UNLIMITED 1.25e11 // bytes per second, where no run shows a limit and the file needs one
+
+struct maker {
+    struct calibration_run *const *runs;
+    size_t run_count;
+    const struct calibration_run *narrowest; // with the fewest workers
+    struct calibration *made;
+};
+
+__attribute__((format(printf, 4, 5))) static void add_note(struct calibration_notes *notes,
+                                                           const char *name, bool is_assumed,
+                                                           const char *format, ...)
+{
+    struct calibration_note *note = &notes->list[notes->count++];
+    va_list arguments;
+    note->name = name;
+    note->is_assumed = is_assumed;
+    va_start(arguments, format);
+    vsnprintf(note->text, sizeof(note->text), format, arguments);
+    va_end(arguments);
+}
+
+static enum status check_alike(const struct maker *maker, const struct model_layers *model)
+{
+    const struct calibration_run *first = maker->runs[0];
+    char model_name[64], other_name[64];
+    calibration_run_option(first, "model", model_name, sizeof(model_name));
+    for (size_t i = 0; i < maker->run_count; i++) {
+        const struct calibration_run *run = maker->runs[i];
+        calibration_run_option(run, "model", other_name, sizeof(other_name));
+        if (strcmp(model_name, other_name) != 0 || run->batch != first->batch ||
+            run->parameters != first->parameters) {
+            log_error("%s is of %s with %u images a step and %llu parameters, and %s of %s with %u "
+                      "and %llu: costs are of one model and batch",
+                      first->folder.path, model_name, first->batch,
+                      (unsigned long long)first->parameters, run->folder.path, other_name,
+                      run->batch, (unsigned long long)run->parameters);
+            return STATUS_INVALID;
+        }
+    }
+    if (model->parameters != first->parameters) {
+        log_error(
+            "%s has %llu parameters, and this build's worker says that %s has %llu: calibrate "
+            "with the version that made the run",
+            first->folder.path, (unsigned long long)first->parameters, model_name,
+            (unsigned long long)model->parameters);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+/* The rest of the step comes first, as a layer without parameters. */
+static void list_layers(struct maker *maker, const struct model_layers *model)
+{
+    struct costs *costs = &maker->made->costs;
+    maker->made->names[0] = REST_NAME;
+    costs->layer_count = 1;
+    for (uint32_t i = 0; i < model->count; i++) {
+        maker->made->names[costs->layer_count] = model->list[i].name;
+        costs->layers[costs->layer_count++].parameters = model->list[i].parameters;
+    }
+}
+
+/* A timeline with layers: their names are those of the model. What lies between layers is added to
+ * the rest. */
+static void take_named(struct maker *maker, const struct model_layers *model)
+{
+    const struct observation *seen = &maker->narrowest->observation;
+    struct cost_layer *layers = maker->made->costs.layers;
+    layers[0].forward_s = seen->rest_s + seen->forward_s;
+    for (uint32_t b = 0; b < LAYOUT_BUCKETS_MAX; b++) {
+        layers[0].forward_s += seen->bucket_s[b];
+    }
+    for (uint32_t i = 0; i < model->count; i++) {
+        for (uint32_t j = 0; j < seen->layer_count; j++) {
+            if (strcmp(model->list[i].name, seen->layers[j].name) == 0) {
+                layers[1 + i].forward_s = seen->layers[j].forward_s;
+                layers[1 + i].backward_s = seen->layers[j].backward_s;
+            }
+        }
+    }
+}
+
+/* A timeline without: forward is shared out by parameters, and backward of each bucket as well. */
+static enum status take_unnamed(struct maker *maker)
+{
+    const struct observation *seen = &maker->narrowest->observation;
+    struct costs *costs = &maker->made->costs;
+    struct layout layout;
+    uint64_t offset = 0;
+    enum status status =
+        costs_make_layout(costs, (uint64_t)(maker->narrowest->bucket_mb * 1024 * 1024), &layout);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    costs->layers[0].forward_s = seen->rest_s;
+    for (uint32_t i = 1; i < costs->layer_count; i++) {
+        struct cost_layer *layer = &costs->layers[i];
+        const struct span span = {offset, layer->parameters};
+        offset += layer->parameters;
+        layer->forward_s = seen->forward_s * (double)layer->parameters / (double)layout.value_count;
+        for (uint32_t b = 0; b < layout.bucket_count; b++) {
+            double share = (double)span_intersect(span, layout.buckets[b]).count /
+                           (double)layout.buckets[b].count;
+            layer->backward_s += share * seen->bucket_s[b];
+        }
+    }
+    return STATUS_OK;
+}
+
+/* From sums over all steps to a step's: its least, and the spread on top of it. */
+static enum status take_layers(struct maker *maker, const struct model_layers *model)
+{
+    const struct observation *seen = &maker->narrowest->observation;
+    struct calibration *made = maker->made;
+    char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
+    double all_s = 0;
+    list_layers(maker, model);
+    bool is_named = seen->layer_count > 0;
+    enum status status = STATUS_OK;
+    if (is_named) {
+        take_named(maker, model);
+    } else {
+        status = take_unnamed(maker);
+    }
+    for (size_t i = 0; i < seen->step_count; i++) {
+        all_s += seen->step_s[i];
+    }
+    const struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
+    made->costs.spread = fit.spread;
+    for (uint32_t i = 0; i < made->costs.layer_count && all_s > 0; i++) {
+        made->costs.layers[i].forward_s *= fit.least_s / all_s;
+        made->costs.layers[i].backward_s *= fit.least_s / all_s;
+    }
+    quantity_format(fit.least_s, QUANTITY_TIME, least);
+    quantity_format(fit_spread_mean_s(&fit.spread), QUANTITY_TIME, more);
+    add_note(&made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s",
+             least, is_named ? "" : ", shared out by parameters as no layers are recorded",
+             seen->step_count, maker->narrowest->name);
+    add_note(&made->cost_notes, "spread", false, "%s more in the mean%s: the same steps", more,
+             fit.spread.kind == SPREAD_NONE          ? ", which is none"
+             : fit.spread.kind == SPREAD_EXPONENTIAL ? ", exponential"
+                                                     : ", uniform");
+    return status;
+}
+
+static void add_sums(struct observed_sums *sums, double bytes, double seconds, uint64_t count)
+{
+    if (bytes > 0 && seconds > 0) {
+        sums->bytes += bytes;
+        sums->seconds += seconds;
+        sums->count += count;
+    }
+}
+
+/* Where workers make updates, of the run with the fewest of them. True if there is one. */
+static bool take_optimizer(struct maker *maker)
+{
+    struct calibration *made = maker->made;
+    const struct calibration_run *from = NULL;
+    char text[QUANTITY_BYTES];
+    for (size_t i = 0; i < maker->run_count; i++) {
+        bool is_narrower = from == NULL || maker->runs[i]->workers < from->workers;
+        if (maker->runs[i]->observation.optimizer_s > 0 && is_narrower) {
+            from = maker->runs[i];
+        }
+    }
+    if (from != NULL) {
+        made->costs.optimizer_s =
+            from->observation.optimizer_s / (double)from->observation.step_count;
+        quantity_format(made->costs.optimizer_s, QUANTITY_TIME, text);
+        add_note(&made->cost_notes, "optimizer", false, "%s: %zu steps of workers of %s%s", text,
+                 from->observation.step_count, from->name,
+                 from->observation.has_gpu
+                     ? "; without what the GPU does meanwhile, which counts as computing"
+                     : "");
+        return true;
+    }
+    for (size_t i = 0; i < maker->run_count; i++) {
+        const struct observation *seen = &maker->runs[i]->observation;
+        if (seen->served.seconds > 0) {
+            made->costs.optimizer_s = seen->served.seconds / (double)seen->job_steps;
+            quantity_format(made->costs.optimizer_s, QUANTITY_TIME, text);
+            add_note(
+                &made->cost_notes, "optimizer", true,
+                "%s: servers sum and update in one pass (%s), and no worker updates; all of it "
+                "counts as the optimizer",
+                text, maker->runs[i]->name);
+            return false;
+        }
+    }
+    add_note(&made->cost_notes, "optimizer", true, "no time: no run shows an update");
+    return false;
+}
+
+/* Sums and updates of servers are one slice, of which an update as workers make it is taken off. */
+static void take_sums(struct maker *maker, bool knows_optimizer)
+{
+    struct calibration *made = maker->made;
+    struct observed_sums sums = {0};
+    char text[QUANTITY_BYTES];
+    for (size_t i = 0; i < maker->run_count; i++) {
+        const struct observation *seen = &maker->runs[i]->observation;
+        add_sums(&sums, seen->sums.bytes, seen->sums.seconds, seen->sums.count);
+        if (knows_optimizer) {
+            double updates_s = made->costs.optimizer_s * (double)seen->job_steps;
+            add_sums(&sums, seen->served.bytes, seen->served.seconds - updates_s,
+                     seen->served.count);
+        }
+    }
+    if (sums.count == 0) {
+        add_note(&made->cost_notes, "sum", true,
+                 "no time: no run shows sums that take longer than their messages and updates do");
+        return;
+    }
+    made->costs.sum_bandwidth = sums.bytes / sums.seconds;
+    quantity_format(made->costs.sum_bandwidth, QUANTITY_BANDWIDTH, text);
+    add_note(&made->cost_notes, "sum", false,
+             "%s: %llu sums of messages and of servers, without updates", text,
+             (unsigned long long)sums.count);
+}
+
+/* The model has one cost for both ends. Posts of buckets are the sender's. */
+static void take_message(struct maker *maker)
+{
+    struct calibration *made = maker->made;
+    struct observed_time sends = {0}, receives = {0};
+    char text[QUANTITY_BYTES], send_text[QUANTITY_BYTES], receive_text[QUANTITY_BYTES];
+    for (size_t i = 0; i < maker->run_count; i++) {
+        const struct observation *seen = &maker->runs[i]->observation;
+        double post_s = seen->posts.count > 0 ? seen->posts.seconds / (double)seen->posts.count : 0;
+        bool sends_posts = seen->sends.count > 0;
+        sends.seconds +=
+            seen->sends.seconds + (sends_posts ? post_s * (double)seen->post_count : 0);
+        sends.count += seen->sends.count;
+        receives.seconds += seen->receives.seconds;
+        receives.count += seen->receives.count;
+    }
+    if (sends.count == 0 || receives.count == 0) {
+        add_note(&made->cost_notes, "message", true,
+                 "no time: no run shows messages with values; run with --transport tcp and 2 "
+                 "workers or more");
+        return;
+    }
+    double send_s = sends.seconds / (double)sends.count;
+    double receive_s = receives.seconds / (double)receives.count;
+    made->costs.message_s = (send_s + receive_s) / 2;
+    quantity_format(made->costs.message_s, QUANTITY_TIME, text);
+    quantity_format(send_s, QUANTITY_TIME, send_text);
+    quantity_format(receive_s, QUANTITY_TIME, receive_text);
+    add_note(&made->cost_notes, "message", false,
+             "%s: mean of %s for each of %llu sends and %s for each of %llu receives without sums",
+             text, send_text, (unsigned long long)sends.count, receive_text,
+             (unsigned long long)receives.count);
+}
+
+/* The quickest messages of all runs. */
+static struct observed_ways join_ways(const struct maker *maker, bool is_within)
+{
+    struct observed_ways all = {.size_count = 0};
+    uint64_t count = 0;
+    for (size_t i = 0; i < maker->run_count; i++) {
+        const struct observation *seen = &maker->runs[i]->observation;
+        const struct observed_ways *ways = is_within ? &seen->within : &seen->between;
+        for (size_t j = 0; j < ways->size_count; j++) {
+            observed_ways_add(&all, &ways->least[j], ways->least_send_s);
+        }
+        count += ways->count;
+    }
+    all.count = count;
+    return all;
+}
+
+/* The ways, without the sends that they begin with. */
+static struct fit_line line_of(const struct observed_ways *ways)
+{
+    struct fit_point points[OBSERVATION_SIZES_MAX];
+    for (size_t i = 0; i < ways->size_count; i++) {
+        points[i] = ways->least[i];
+        points[i].seconds -= ways->least_send_s;
+        points[i].seconds = points[i].seconds > 0 ? points[i].seconds : 0;
+    }
+    return fit_line(points, ways->size_count);
+}
+
+/* Notes of a latency and a bandwidth, which are of messages that go the same way. */
+static void note_line(struct calibration_notes *notes, const char *const names[2],
+                      const struct fit_line *line, const struct observed_ways *ways,
+                      const char *where)
+{
+    char latency[QUANTITY_BYTES], bandwidth[QUANTITY_BYTES];
+    quantity_format(line->latency_s, QUANTITY_TIME, latency);
+    quantity_format(line->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
+    if (line->knows_latency) {
+        add_note(notes, names[0], false, "%s one way %s: the quickest of %llu messages, %zu sizes",
+                 latency, where, (unsigned long long)ways->count, ways->size_count);
+    } else {
+        add_note(notes, names[0], true,
+                 "none: messages %s have one size, which does not tell latency from bandwidth",
+                 where);
+    }
+    add_note(notes, names[1], line->bandwidth <= 0, "%s: the same messages%s", bandwidth,
+             line->bandwidth <= 0 ? ", of which larger ones took no longer" : "");
+}
+
+static void take_between(struct maker *maker, const struct observed_ways *between)
+{
+    static const char *const names[2] = {"latency", "nic"};
+    struct calibration *made = maker->made;
+    const struct fit_line line = line_of(between);
+    bool is_unsure = false;
+    for (size_t i = 0; i < maker->run_count; i++) {
+        is_unsure = is_unsure || maker->runs[i]->observation.is_unsure_of_clocks;
+    }
+    made->links.latency_s = line.latency_s / 2; // a way has the links of two hosts
+    made->links.nic = line.bandwidth;
+    note_line(&made->network_notes, names, &line, between, "between hosts");
+    if (is_unsure) {
+        add_note(&made->network_notes, "clocks", true,
+                 "right: clocks of the hosts may differ by more than the quickest message took");
+    }
+}
+
+static void take_network(struct maker *maker)
+{
+    static const char *const names[2] = {"memory-latency", "memory"};
+    struct calibration *made = maker->made;
+    struct calibrated_links *links = &made->links;
+    const struct observed_ways within = join_ways(maker, true), between = join_ways(maker, false);
+    made->has_network = within.count > 0 || between.count > 0;
+    if (between.count > 0) {
+        take_between(maker, &between);
+    }
+    links->has_memory = within.count > 0;
+    if (within.count > 0) {
+        const struct fit_line line = line_of(&within);
+        links->memory_latency_s = line.latency_s;
+        links->memory = line.bandwidth;
+        note_line(&made->network_notes, names, &line, &within, "within a host");
+    } else if (made->has_network) {
+        add_note(&made->network_notes, "memory", true,
+                 "no limit and no latency within a host: all messages went between hosts");
+    }
+    if (within.count > 0 && between.count == 0) {
+        links->latency_s = links->memory_latency_s / 2;
+        links->nic = links->memory;
+        add_note(&made->network_notes, "nic and latency", true,
+                 "as within the host: no message went between hosts");
+    }
+    if (links->nic <= 0) {
+        links->nic = NIC_UNLIMITED;
+    }
+}
+
+static void find_runs(struct maker *maker)
+{
+    const struct calibration_run *widest = maker->runs[0];
+    maker->narrowest = maker->runs[0];
+    for (size_t i = 1; i < maker->run_count; i++) {
+        const struct calibration_run *run = maker->runs[i];
+        maker->narrowest = run->workers < maker->narrowest->workers ? run : maker->narrowest;
+        widest = run->workers >= widest->workers ? run : widest; // servers come last
+    }
+    maker->made->widest = widest;
+}
+
+enum status calibration_make(struct calibration_run *const *runs, size_t run_count,
+                             const struct model_layers *model, struct calibration *ret_calibration)
+{
+    struct maker maker = {.runs = runs, .run_count = run_count, .made = ret_calibration};
+    memset(ret_calibration, 0, sizeof(*ret_calibration));
+    enum status status = check_alike(&maker, model);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    find_runs(&maker);
+    ret_calibration->costs.batch = runs[0]->batch;
+    status = take_layers(&maker, model);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    bool knows_optimizer = take_optimizer(&maker);
+    take_message(&maker);
+    take_sums(&maker, knows_optimizer);
+    take_network(&maker);
+    return STATUS_OK;
+}

@@ -1,0 +1,48 @@
+/* Costs and a network from what runs show: what `ringside predict` reads. */
+#ifndef DEPLOY_CALIBRATE_CALIBRATION_H
+#define DEPLOY_CALIBRATE_CALIBRATION_H
+
+#include "deploy/calibrate/calibration_run.h"
+#include "deploy/calibrate/model_layers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CALIBRATION_RUNS_MAX  8
+#define CALIBRATION_NOTES_MAX 12
+
+/* Where a value comes from. */
+struct calibration_note {
+    const char *name; // of the field: "message"
+    char text[256];   // "21 us: 320 sends and 320 receives of ..."
+    bool is_assumed;  // no run shows it
+};
+
+struct calibration_notes {
+    struct calibration_note list[CALIBRATION_NOTES_MAX]; // (count)
+    size_t count;
+};
+
+/* What network.json gets of each host. Bandwidth 0: no limit, and it is left out. */
+struct calibrated_links {
+    double nic, latency_s, memory, memory_latency_s;
+    bool has_memory;
+};
+
+/* Large: on the heap. */
+struct calibration {
+    struct costs costs;
+    const char *names[COSTS_LAYERS_MAX]; // of its layers; borrowed from the model
+    struct calibrated_links links;
+    const struct calibration_run *widest; // whose hosts the network has; borrowed
+    bool has_network;                     // messages between processes were seen
+    struct calibration_notes cost_notes, network_notes;
+};
+
+/* Of at least one run, all of one model and batch. The layers are those of the run with the fewest
+ * workers, where computing is disturbed least; messages are those of all runs. STATUS_INVALID if
+ * the runs or the model differ, which is logged. */
+enum status calibration_make(struct calibration_run *const *runs, size_t run_count,
+                             const struct model_layers *model, struct calibration *ret_calibration);
+
+#endif

@@ -1,0 +1,222 @@
+/* Opens a run folder and its timeline, and checks whether costs can be read from them. */
+#include "deploy/calibrate/calibration_run.h"
+
+#include "common/base/log.h"
+#include "common/job/job.h"
+#include "common/job/mode.h"
+#include "deploy/trace/timeline_merge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void calibration_run_option(const struct calibration_run *run, const char *name, char *ret_text,
+                            size_t text_size)
+{
+    const json_t *value = json_object_get(json_object_get(run->folder.job, "options"), name);
+    ret_text[0] = '\0';
+    if (json_is_string(value)) {
+        snprintf(ret_text, text_size, "%s", json_string_value(value));
+    } else if (json_is_number(value)) {
+        snprintf(ret_text, text_size, "%.9g", json_number_value(value));
+    }
+}
+
+bool calibration_refuses(const char *option, const char *value)
+{
+    static const struct {
+        const char *option, *value; // with which steps are plain ones
+    } plain[] = {{"compress", "none"},
+                 {"backup", "0"},
+                 {"sync-every", "1"},
+                 {"switch", "none"},
+                 {"fault", "none"}};
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        if (strcmp(option, plain[i].option) == 0) {
+            return value[0] != '\0' && strcmp(value, plain[i].value) != 0;
+        }
+    }
+    // "auto" tries several sizes.
+    return strcmp(option, "bucket-mb") == 0 && strtod(value, NULL) <= 0;
+}
+
+static enum status check_options(const struct calibration_run *run)
+{
+    const char *name = NULL;
+    json_t *value = NULL;
+    char text[256];
+    json_object_foreach(json_object_get(run->folder.job, "options"), name, value)
+    {
+        calibration_run_option(run, name, text, sizeof(text));
+        if (calibration_refuses(name, text)) {
+            log_error("%s was run with --%s %.60s, and does not show what plain steps cost; "
+                      "calibrate from a run without it",
+                      run->folder.path, name, text);
+            return STATUS_INVALID;
+        }
+    }
+    calibration_run_option(run, "processes", text, sizeof(text));
+    if (strtoul(text, NULL, 10) != 0 && strtoul(text, NULL, 10) != run->workers) {
+        log_error("%s was run with --processes %s: its processes compute for several workers; "
+                  "calibrate from a run with one process for each worker",
+                  run->folder.path, text);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+/* What the summary says, in numbers. */
+static enum status take_summary(struct calibration_run *run)
+{
+    char mode_name[MODE_TEXT_BYTES], model[JOB_NAME_BYTES];
+    struct mode mode;
+    double batch = run_folder_number(&run->folder, "batch_per_worker");
+    const char *path = run->folder.path;
+    run_folder_value(&run->folder, "mode", mode_name, sizeof(mode_name));
+    run->workers = (uint32_t)run_folder_number(&run->folder, "workers");
+    run->parameters = (uint64_t)run_folder_number(&run->folder, "parameters");
+    if (!run_folder_is_completed(&run->folder)) {
+        char outcome[64], *reason = run_folder_text(&run->folder, "reason");
+        run_folder_outcome(&run->folder, outcome, sizeof(outcome));
+        log_error("%s cannot be calibrated from: the run %s%s%s", path, outcome,
+                  reason != NULL && reason[0] != '\0' ? ": " : "", reason != NULL ? reason : "");
+        free(reason);
+        return STATUS_INVALID;
+    }
+    run_folder_value(&run->folder, "model", model, sizeof(model));
+    if (strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0) {
+        log_error("%s is of a program of one's own (%s), whose layers Ringside does not see; "
+                  "calibrate from a run of one of its models, or write the costs by hand "
+                  "(docs/PREDICT.md)",
+                  path, model);
+        return STATUS_INVALID;
+    }
+    if (mode_parse(mode_name, &mode) != STATUS_OK || mode_updates_on_push(mode.kind)) {
+        log_error("%s is of mode %s; calibrate from runs in local, ring or ps-sync, whose workers "
+                  "are in step",
+                  path, mode_name);
+        return STATUS_INVALID;
+    }
+    if (!(batch >= 1 && batch < 1 << 24) || floor(batch) != batch || run->parameters == 0) {
+        log_error("%s has %g images of each worker's step and %llu parameters; calibrate from a "
+                  "run in which all workers have the same whole number of images",
+                  path, batch, (unsigned long long)run->parameters);
+        return STATUS_INVALID;
+    }
+    run->batch = (uint32_t)batch;
+    return STATUS_OK;
+}
+
+static enum status take_job(struct calibration_run *run)
+{
+    char text[64];
+    if (run->folder.job == NULL) {
+        log_error("%s has no job.json, which says what the run was", run->folder.path);
+        return STATUS_INVALID;
+    }
+    calibration_run_option(run, "bucket-mb", text, sizeof(text));
+    run->bucket_mb = strtod(text, NULL); // "auto" is 0
+    return check_options(run);
+}
+
+static struct calibration_host *find_host(struct calibration_run *run, const char *name)
+{
+    for (uint32_t i = 0; i < run->host_count; i++) {
+        if (strcmp(run->hosts[i].name, name) == 0) {
+            return &run->hosts[i];
+        }
+    }
+    if (run->host_count == CALIBRATION_HOSTS_MAX) {
+        return NULL;
+    }
+    struct calibration_host *host = &run->hosts[run->host_count++];
+    snprintf(host->name, sizeof(host->name), "%s", name);
+    return host;
+}
+
+/* A host has the workers whose threads compute there, and the servers that hold a shard. */
+static enum status list_hosts(struct calibration_run *run, const struct timeline *timeline)
+{
+    uint32_t process = UINT32_MAX; // whose shard was counted last
+    for (size_t i = 0; i < timeline->thread_count; i++) {
+        const struct timeline_thread *thread = &timeline->threads[i];
+        bool is_shard = thread->thread == TRACE_SHARD && thread->process != process;
+        if (thread->thread != TRACE_COMPUTE && !is_shard) {
+            continue;
+        }
+        struct calibration_host *host = find_host(run, timeline->processes[thread->process].host);
+        if (host == NULL) {
+            log_error("%s has more than %d hosts; calibrate from a run on fewer", run->folder.path,
+                      CALIBRATION_HOSTS_MAX);
+            return STATUS_INVALID;
+        }
+        host->workers += !is_shard;
+        host->servers += is_shard;
+        process = is_shard ? thread->process : process;
+    }
+    return STATUS_OK;
+}
+
+/* Whether the first hop of each all-reduce brings values that are added up. */
+static bool adds_in_first_hop(const struct calibration_run *run)
+{
+    const char *algorithm = json_string_value(json_object_get(run->folder.details, "all_reduce"));
+    return run->workers == 2 || algorithm == NULL || strstr(algorithm, "halving") == NULL;
+}
+
+static enum status observe(struct calibration_run *run)
+{
+    char path[TIMELINE_PATH_BYTES];
+    struct timeline timeline = {0};
+    const struct observation_options options = {adds_in_first_hop(run)};
+    enum status status = timeline_find(run->folder.path, path);
+    if (status == STATUS_OK) {
+        status = timeline_read(path, &timeline);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = observation_make(&timeline, &options, &run->observation);
+    if (status == STATUS_END_OF_DATA) {
+        log_error("%s has no worker that computes in its timeline; calibrate from a run with a "
+                  "timeline of all its processes (--timeline)",
+                  run->folder.path);
+        status = STATUS_INVALID;
+    } else if (status == STATUS_INVALID) {
+        log_error("%s has too few steps: the first %d and the last are not counted, nor are those "
+                  "before an evaluation, and at least 2 have to be left; run more (--steps)",
+                  run->folder.path, OBSERVATION_WARM_STEPS);
+    }
+    if (status == STATUS_OK) {
+        status = list_hosts(run, &timeline);
+    }
+    timeline_finish(&timeline);
+    return status;
+}
+
+enum status calibration_run_read(const char *path, struct calibration_run *ret_run)
+{
+    enum status status = run_folder_open(path, &ret_run->folder);
+    if (status == STATUS_OK) {
+        status = take_summary(ret_run);
+    }
+    if (status == STATUS_OK) {
+        status = take_job(ret_run);
+    }
+    if (status == STATUS_OK) {
+        status = observe(ret_run);
+    }
+    if (status != STATUS_OK) {
+        calibration_run_finish(ret_run);
+        return status;
+    }
+    snprintf(ret_run->name, sizeof(ret_run->name), "%.80s (%.60s)", path, ret_run->folder.label);
+    return STATUS_OK;
+}
+
+void calibration_run_finish(struct calibration_run *run)
+{
+    observation_finish(&run->observation);
+    run_folder_close(&run->folder);
+}

@@ -1,0 +1,44 @@
+/* A run that costs are read from: its job, its hosts, and what its timeline shows. */
+#ifndef DEPLOY_CALIBRATE_CALIBRATION_RUN_H
+#define DEPLOY_CALIBRATE_CALIBRATION_RUN_H
+
+#include "common/base/status.h"
+#include "deploy/calibrate/observation.h"
+#include "deploy/report/run_folder.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CALIBRATION_HOSTS_MAX 256
+
+struct calibration_host {
+    char name[TIMELINE_TEXT_BYTES];
+    uint32_t workers, servers; // that ran there
+};
+
+/* Large: on the heap. */
+struct calibration_run {
+    struct run_folder folder;
+    char name[160]; // "runs/a (ring, N = 2)": what notes call it
+    uint32_t workers, batch;
+    uint64_t parameters;
+    double bucket_mb;
+    struct calibration_host hosts[CALIBRATION_HOSTS_MAX]; // (host_count)
+    uint32_t host_count;
+    struct observation observation;
+};
+
+/* Whether a job with this value of an option has steps or messages other than those that a
+ * prediction goes through. The value is as option_format writes it. */
+bool calibration_refuses(const char *option, const char *value);
+
+/* Reads a run folder. Refuses runs that were not completed, that have no timeline or one without
+ * layers, and those whose steps are others than those that a prediction goes through. Logs. */
+enum status calibration_run_read(const char *path, struct calibration_run *ret_run);
+void calibration_run_finish(struct calibration_run *run); // zeroed is fine
+
+/* A copy of an option of the run's job, as text, or an empty one. */
+void calibration_run_option(const struct calibration_run *run, const char *name, char *ret_text,
+                            size_t text_size);
+
+#endif

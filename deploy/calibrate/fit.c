@@ -1,0 +1,89 @@
+/* Fits by closed forms. */
+#include "deploy/calibrate/fit.h"
+
+#include <math.h>
+
+#define NOTICEABLE 1e-3 // of the mean: less is no spread
+
+double fit_spread_mean_s(const struct spread *spread)
+{
+    switch (spread->kind) {
+    case SPREAD_NONE:
+        return 0;
+    case SPREAD_EXPONENTIAL:
+        return spread->mean_s;
+    case SPREAD_UNIFORM:
+        return (spread->least_s + spread->most_s) / 2;
+    case SPREAD_PARETO:
+        return spread->least_s * spread->shape / (spread->shape - 1);
+    }
+    return 0;
+}
+
+struct fit_spread fit_spread(const double *times_s, size_t count)
+{
+    double least = times_s[0], most = times_s[0], mean = 0, n = (double)count;
+    for (size_t i = 0; i < count; i++) {
+        least = times_s[i] < least ? times_s[i] : least;
+        most = times_s[i] > most ? times_s[i] : most;
+        mean += times_s[i] / n;
+    }
+    struct fit_spread fit = {.least_s = mean};
+    double above = mean - least, width = most - least;
+    if (count < 2 || above <= NOTICEABLE * mean) {
+        return fit;
+    }
+    // The likelihood of n times is (e above)^-n under the one, and width^-n under the other.
+    if (exp(1) * above < width) {
+        fit.spread.kind = SPREAD_EXPONENTIAL;
+        fit.spread.mean_s = above * n / (n - 1);
+    } else {
+        fit.spread.kind = SPREAD_UNIFORM;
+        fit.spread.most_s = width * (n + 1) / (n - 1);
+    }
+    double added = fit_spread_mean_s(&fit.spread);
+    if (added > mean) { // of few times that lie far apart
+        fit.spread.mean_s *= mean / added;
+        fit.spread.most_s *= mean / added;
+        added = mean;
+    }
+    fit.least_s = mean - added;
+    return fit;
+}
+
+/* Through the mean of the points. */
+static double slope_of(const struct fit_point *points, size_t count, struct fit_point mean)
+{
+    double above = 0, both = 0;
+    for (size_t i = 0; i < count; i++) {
+        double bytes = points[i].bytes - mean.bytes;
+        above += bytes * bytes;
+        both += bytes * (points[i].seconds - mean.seconds);
+    }
+    return above > 0 ? both / above : 0;
+}
+
+struct fit_line fit_line(const struct fit_point *points, size_t count)
+{
+    const struct fit_point origin = {0, 0};
+    struct fit_point mean = origin;
+    bool differ = false;
+    for (size_t i = 0; i < count; i++) {
+        mean.bytes += points[i].bytes / (double)count;
+        mean.seconds += points[i].seconds / (double)count;
+        differ = differ || points[i].bytes != points[0].bytes;
+    }
+    struct fit_line line = {.knows_latency = differ || mean.bytes <= 0};
+    double slope = differ ? slope_of(points, count, mean) : 0;
+    if (slope <= 0 && line.knows_latency) {
+        line.latency_s = mean.seconds;
+        return line;
+    }
+    line.latency_s = mean.seconds - slope * mean.bytes;
+    if (line.latency_s < 0 || !line.knows_latency) {
+        line.latency_s = 0;
+        slope = slope_of(points, count, origin);
+    }
+    line.bandwidth = slope > 0 ? 1 / slope : 0;
+    return line;
+}

@@ -1,0 +1,40 @@
+/* Figures that describe measurements: a least value and what comes on top of it, and lines. Pure.
+ */
+#ifndef DEPLOY_CALIBRATE_FIT_H
+#define DEPLOY_CALIBRATE_FIT_H
+
+#include "deploy/predict/costs.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Times of the same thing, as a part that is always there and one that is drawn. Their means add up
+ * to the mean of what was measured. */
+struct fit_spread {
+    double least_s;
+    struct spread spread; // SPREAD_NONE: below a thousandth of the mean
+};
+
+/* Of at least two times. Of an exponential and of a uniform distribution the one is taken under
+ * which the times are likelier; its least value and width are the unbiased estimates. */
+struct fit_spread fit_spread(const double *times_s, size_t count);
+
+/* What a spread adds in the mean. */
+double fit_spread_mean_s(const struct spread *spread);
+
+struct fit_point {
+    double bytes, seconds;
+};
+
+/* seconds = latency + bytes / bandwidth, by least squares. */
+struct fit_line {
+    double latency_s;
+    double bandwidth;   // bytes per second; 0: the points show no limit
+    bool knows_latency; // two sizes at least; otherwise it is 0
+};
+
+/* Of at least one point. Neither value is below 0: where the line would begin below it, it goes
+ * through 0. */
+struct fit_line fit_line(const struct fit_point *points, size_t count);
+
+#endif

@@ -1,0 +1,212 @@
+/* Runs short jobs with timelines. */
+#include "deploy/command/calibration_jobs.h"
+
+#include "common/base/cores.h"
+#include "common/base/log.h"
+#include "common/job/job_effects.h"
+#include "common/job/job_modes.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
+#include "common/options/log_level.h"
+#include "deploy/calibrate/calibration_run.h"
+#include "deploy/system/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 60
+
+/* Options that are given to all jobs, where the user has said nothing. */
+static void fill_job(struct calibration_jobs *jobs, const struct option_program *program)
+{
+    struct job *job = &jobs->job;
+    if (!options_was_given(program, "steps") && !options_was_given(program, "epochs")) {
+        job->steps = STEPS;
+    }
+    if (!options_was_given(program, "eval")) {
+        job->eval = EVALUATION_NONE;
+    }
+    if (!options_was_given(program, "transport")) {
+        job->transport = TRANSPORT_TCP; // what predictions model: messages
+    }
+    if (job->threads == 0 && !host_options_name_hosts(&jobs->session.hosts)) {
+        // Alone, a worker would take the cores of those that it has beside it later.
+        uint32_t threads = cores_available() / job->workers;
+        job->threads = threads > 0 ? threads : 1;
+    }
+    job->timeline = true;
+}
+
+static enum status check_asked(const struct calibration_jobs *jobs,
+                               const struct option_program *program, char *ret_error)
+{
+    char text[OPTION_VALUE_BYTES];
+    if (options_was_given(program, "mode")) {
+        snprintf(ret_error, OPTION_ERROR_BYTES,
+                 "--mode: calibrate runs local, ring and ps-sync itself; leave it out");
+        return STATUS_INVALID;
+    }
+    if (jobs->job.workers < 2 || jobs->job.processes != 0) {
+        snprintf(ret_error, OPTION_ERROR_BYTES,
+                 "calibrate needs 2 workers or more, with a process each, to see messages between "
+                 "them; leave out --processes, and --workers or hosts with fewer");
+        return STATUS_INVALID;
+    }
+    for (size_t i = 0; i < job_option_count; i++) {
+        option_format(&job_options[i], &jobs->job, text, sizeof(text));
+        if (calibration_refuses(job_options[i].name, text)) {
+            snprintf(ret_error, OPTION_ERROR_BYTES,
+                     "--%s %.60s: its steps do not show what plain ones cost; leave it out",
+                     job_options[i].name, text);
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The local job has a worker's part of the batch, and nobody who could be slow. */
+static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
+{
+    static const enum mode_kind modes[] = {[CALIBRATION_LOCAL] = MODE_LOCAL,
+                                           [CALIBRATION_RING] = MODE_RING,
+                                           [CALIBRATION_SERVERS] = MODE_PS_SYNC};
+    enum status status = STATUS_OK;
+    for (size_t i = CALIBRATION_JOB_COUNT; i-- > 0 && status == STATUS_OK;) {
+        struct job *job = &jobs->list[i];
+        *job = jobs->job;
+        job->mode.kind = modes[i];
+        if (i == CALIBRATION_LOCAL) {
+            job->batch = jobs->list[CALIBRATION_RING].global_batch / job->workers;
+            job->workers = 1;
+            job->global_batch = 0;
+            job->transport = TRANSPORT_AUTO;
+            snprintf(job->straggler, sizeof(job->straggler), "none");
+        }
+        status = job_resolve(job, ret_error, OPTION_ERROR_BYTES);
+        if (status == STATUS_OK && job->global_batch % job->workers != 0) {
+            snprintf(ret_error, OPTION_ERROR_BYTES,
+                     "--global-batch %u: %u workers have to get the same number of images each",
+                     job->global_batch, job->workers);
+            return STATUS_INVALID;
+        }
+    }
+    return status;
+}
+
+enum status calibration_jobs_make(struct calibration_jobs *jobs,
+                                  const struct option_program *program)
+{
+    char error[OPTION_ERROR_BYTES];
+    const struct job_list list = {jobs->list, CALIBRATION_JOB_COUNT, sizeof(jobs->list[0])};
+    enum status status = host_options_fill(
+        &jobs->session.hosts, options_was_given(program, "workers"), 0, &jobs->job.workers);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct job asked = jobs->job;
+    if (job_is_external(&asked)) {
+        log_error("--model %s is a program of one's own, whose layers Ringside does not see; "
+                  "calibrate with one of its models",
+                  asked.model);
+        return STATUS_INVALID;
+    }
+    status = check_asked(jobs, program, error);
+    if (status == STATUS_OK) {
+        fill_job(jobs, program);
+        status = make_list(jobs, error);
+    }
+    if (status == STATUS_OK) {
+        status = job_check_effects(program, &asked, &list, error, sizeof(error));
+    }
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+        return status;
+    }
+    for (size_t i = 0; i < CALIBRATION_JOB_COUNT && status == STATUS_OK; i++) {
+        status = launch_check(&jobs->session.options.security, &jobs->list[i]);
+    }
+    return status;
+}
+
+/* Signals are blocked from here on, so that a temporary folder is removed. */
+static enum status choose_folder(struct calibration_jobs *jobs, const char *folder)
+{
+    char *out = jobs->session.options.out;
+    size_t size = sizeof(jobs->session.options.out);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes it
+    const char *temporary = getenv("TMPDIR");
+    launch_block_signals();
+    if (folder[0] != '\0') {
+        snprintf(out, size, "%s", folder);
+        return STATUS_OK;
+    }
+    snprintf(out, size, "%s/ringside-calibrate-XXXXXX",
+             temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp");
+    if (mkdtemp(out) == NULL) {
+        log_error("cannot make the folder %s for runs: %m; name another one with --runs", out);
+        return STATUS_IO;
+    }
+    jobs->is_temporary = true;
+    return STATUS_OK;
+}
+
+static enum status begin(struct calibration_jobs *jobs, const char *folder)
+{
+    enum status status = choose_folder(jobs, folder);
+    if (status == STATUS_OK) {
+        status = session_begin(&jobs->session, "calibrate");
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < CALIBRATION_JOB_COUNT; i++) {
+        preflight_try(&jobs->session.preflight, &jobs->list[i]);
+    }
+    return session_end_preflight(&jobs->session, NULL);
+}
+
+static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
+{
+    const struct job *job = &jobs->list[index];
+    char *folder = jobs->folders[index];
+    const char *mode = mode_choices[job->mode.kind].name;
+    snprintf(folder, LAUNCH_PATH_MAX, "%s/%s", jobs->session.options.out, mode);
+    printf("[%zu/%d] %s, %u worker%s\n", index + 1, CALIBRATION_JOB_COUNT, mode, job->workers,
+           job->workers == 1 ? "" : "s");
+    fflush(stdout);
+    if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    const struct launch_options launch = {
+        .job = job,
+        .folder = folder,
+        .security = &jobs->session.security,
+        .log_level = log_level_choices[jobs->session.options.log_level].name,
+    };
+    return launch_job(&jobs->session.launcher, &launch);
+}
+
+enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *folder)
+{
+    enum status status = begin(jobs, folder);
+    enum exit_code code = status == STATUS_OK ? EXIT_COMPLETED : exit_code(status);
+    for (size_t i = 0; i < CALIBRATION_JOB_COUNT && code == EXIT_COMPLETED; i++) {
+        code = jobs->session.launcher.crew.interrupts > 0 ? EXIT_INTERRUPTED : run_one(jobs, i);
+        if (code != EXIT_COMPLETED && code != EXIT_INTERRUPTED && jobs->is_temporary) {
+            log_error("calibrate ends here, and removes its runs with their logs: --runs DIR keeps "
+                      "them");
+        }
+    }
+    return code;
+}
+
+void calibration_jobs_finish(struct calibration_jobs *jobs)
+{
+    char folder[sizeof(jobs->session.options.out)];
+    snprintf(folder, sizeof(folder), "%s", jobs->session.options.out);
+    session_close(&jobs->session);
+    if (jobs->is_temporary) {
+        folder_remove(folder);
+    }
+}

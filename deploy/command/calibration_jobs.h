@@ -1,0 +1,37 @@
+/* The jobs that `ringside calibrate` runs by itself: local with one worker, ring and ps-sync with
+ * several, each with a timeline. */
+#ifndef DEPLOY_COMMAND_CALIBRATION_JOBS_H
+#define DEPLOY_COMMAND_CALIBRATION_JOBS_H
+
+#include "common/base/signals.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "deploy/command/session.h"
+#include "deploy/launch/launch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CALIBRATION_LOCAL, CALIBRATION_RING, CALIBRATION_SERVERS, CALIBRATION_JOB_COUNT };
+
+/* Large: on the heap. */
+struct calibration_jobs {
+    struct session session;
+    struct job job;                         // what the options ask for
+    struct job list[CALIBRATION_JOB_COUNT]; // resolved
+    char folders[CALIBRATION_JOB_COUNT][LAUNCH_PATH_MAX];
+    bool is_temporary; // the session's folder is removed in the end
+};
+
+/* After the options were parsed into job and session: makes the list. Logs. */
+enum status calibration_jobs_make(struct calibration_jobs *jobs,
+                                  const struct option_program *program);
+
+/* Runs them, one after the other, in `folder`, or, if that is "", in a temporary one. The first
+ * that does not end well ends all. Logs. */
+enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *folder);
+
+/* Closes the session, and removes a temporary folder. */
+void calibration_jobs_finish(struct calibration_jobs *jobs);
+
+#endif
