@@ -44,8 +44,7 @@ static void a_description_without_sense_is_refused(void **state)
         "{\"values\": 5, \"layers\": [{\"weight\": 0}]}",
         "{\"values\": 0, \"layers\": [{\"kind\": \"linear\", \"weight\": 0}]}",
         "{\"values\": 5, \"layers\": [{\"kind\": \"linear\", \"weight\": 1}]}",
-        "{\"values\": 5, \"layers\": [{\"kind\": \"linear\", \"weight\": 0}, {\"kind\": "
-        "\"linear\", \"weight\": 0}]}",
+        "{\"values\":5,\"layers\":[{\"kind\":\"a\",\"weight\":0},{\"kind\":\"b\",\"weight\":0}]}",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_int_equal(read_text(texts[i]), STATUS_MALFORMED);

@@ -56,7 +56,7 @@ static struct trace_tag message_of(enum trace_kind kind, uint32_t bucket, uint64
 
 static uint64_t noise_of(const struct traced_story *story, uint64_t step, uint32_t worker)
 {
-    return story->has_noise ? (step * 7 + worker * 3) % 12 * 100 * TRACED_US : 0;
+    return story->has_noise ? (step * 7 + (uint64_t)worker * 3) % 12 * 100 * TRACED_US : 0;
 }
 
 /* A step's computing: the rest, forward with a wait in it, backward of two buckets, and a wait in
@@ -174,7 +174,8 @@ static void serve(const struct author *author, uint64_t step, const uint64_t rea
         for (uint32_t worker = 0; worker < 2; worker++) {
             tag = message_of(TRACE_SEND, bucket, step, "PARAMS", 0);
             tag.flow = flow_of(step, bucket, worker, 1);
-            put(author->shard, answered_ns - worker * 10 * TRACED_US, TRACED_SEND_NS, tag);
+            put(author->shard, answered_ns - UINT64_C(10) * worker * TRACED_US, TRACED_SEND_NS,
+                tag);
         }
     }
 }
