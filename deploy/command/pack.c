@@ -5,17 +5,14 @@
 #include "common/job/job.h"
 #include "common/job/job_choices.h"
 #include "common/job/job_options.h"
-#include "common/job/job_text.h"
 #include "common/job/job_values.h"
 #include "common/options/options.h"
 #include "deploy/command/commands.h"
-#include "deploy/system/process.h"
-#include "deploy/system/programs.h"
+#include "deploy/command/worker_job.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 struct pack_options {
     uint32_t size, quality;
@@ -62,27 +59,9 @@ static const struct option rows[] = {
      .help = "of the images that a flat folder holds back for validation: that of the jobs"},
 };
 
-/* The job on the worker's standard input. */
-static enum status give_job(const struct job *job)
-{
-    char text[JOB_TEXT_BYTES];
-    if (job_encode(job, text, sizeof(text)) != STATUS_OK) {
-        log_error("the path of the images is too long: %s", job->data);
-        return STATUS_INVALID;
-    }
-    int input = process_open_input(text);
-    if (input < 0 || dup2(input, STDIN_FILENO) < 0) {
-        log_error("cannot start a worker: %m");
-        return STATUS_IO;
-    }
-    close(input);
-    return STATUS_OK;
-}
-
 static enum exit_code start(const char *data, const char *path, const struct pack_options *options)
 {
     struct job job;
-    struct programs programs;
     char quality[16], why[OPTION_ERROR_BYTES] = "";
     struct option_set set = job_option_set(&job);
     options_reset(&set);
@@ -94,13 +73,9 @@ static enum exit_code start(const char *data, const char *path, const struct pac
         log_error("%s cannot be packed: %s", data, why);
         return EXIT_USAGE;
     }
-    if (programs_find(&programs) != STATUS_OK || give_job(&job) != STATUS_OK) {
-        return EXIT_FAILED;
-    }
     snprintf(quality, sizeof(quality), "%u", options->is_raw ? 0 : options->quality);
-    execl(programs.worker, "worker", "--pack", path, "--pack-jpeg", quality, (char *)NULL);
-    log_error("cannot start %s: %m", programs.worker);
-    return EXIT_FAILED;
+    const char *const argv[] = {"worker", "--pack", path, "--pack-jpeg", quality, NULL};
+    return worker_job_become(&job, argv);
 }
 
 static bool is_word(const char *text)

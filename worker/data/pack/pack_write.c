@@ -6,8 +6,8 @@
 #include "common/base/cores.h"
 #include "common/base/crc32c.h"
 #include "common/base/log.h"
-#include "common/base/new_file.h"
 #include "worker/data/dataset.h"
+#include "worker/data/draft.h"
 #include "worker/data/helpers.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/images/encode_jpeg.h"
@@ -15,14 +15,10 @@
 #include "worker/data/images/jpeg_header.h"
 #include "worker/data/pack/pack_format.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define BATCH       64
 #define PROGRESS_MS 500
@@ -41,8 +37,7 @@ struct writer {
     const struct pack_order *order;
     struct dataset *splits[2]; // owned: training, validation
     struct slot slots[BATCH];
-    char *draft; // owned: path of the file until it is whole
-    int descriptor;
+    struct draft draft;
     uint8_t *index;   // (PACK_ENTRY_BYTES of each image, class names), owned
     uint64_t written; // images
     uint64_t data_bytes, shown_ms, begun_ms;
@@ -115,28 +110,13 @@ static void *fill_slots(void *context)
 
 /* ---- the file ---- */
 
-static enum status write_at(const struct writer *writer, const uint8_t *bytes, size_t size,
-                            uint64_t at)
-{
-    size_t used = 0;
-    while (used < size) {
-        ssize_t put = pwrite(writer->descriptor, bytes + used, size - used, (off_t)(at + used));
-        if (put < 0 && errno != EINTR) {
-            log_error("cannot write %s: %m", writer->draft);
-            return STATUS_IO;
-        }
-        used += put > 0 ? (size_t)put : 0;
-    }
-    return STATUS_OK;
-}
-
 static enum status write_slot(struct writer *writer, const struct slot *slot)
 {
     const struct pack_image image = {.bytes = (uint32_t)slot->size,
                                      .crc = crc32c(slot->bytes, slot->size),
                                      .label = slot->whole.label};
-    enum status status =
-        write_at(writer, slot->bytes, slot->size, PACK_HEADER_BYTES + writer->data_bytes);
+    enum status status = draft_write(&writer->draft, slot->bytes, slot->size,
+                                     PACK_HEADER_BYTES + writer->data_bytes);
     pack_entry_encode(&image, writer->index + PACK_ENTRY_BYTES * writer->written);
     writer->written++;
     writer->data_bytes += slot->size;
@@ -203,9 +183,9 @@ static enum status write_rest(struct writer *writer)
     header.index_crc = crc32c(writer->index, size);
     pack_header_encode(&header, bytes);
     enum status status =
-        write_at(writer, writer->index, size, PACK_HEADER_BYTES + writer->data_bytes);
+        draft_write(&writer->draft, writer->index, size, PACK_HEADER_BYTES + writer->data_bytes);
     if (status == STATUS_OK) {
-        status = write_at(writer, bytes, sizeof(bytes), 0);
+        status = draft_write(&writer->draft, bytes, sizeof(bytes), 0);
     }
     writer->account.class_count = header.class_count;
     writer->account.train_count = header.train_count;
@@ -229,10 +209,6 @@ static enum status write_file(struct writer *writer)
     }
     if (status == STATUS_OK && *writer->order->is_ended != 0) {
         status = STATUS_INTERRUPTED;
-    }
-    if (status == STATUS_OK && fsync(writer->descriptor) != 0) {
-        log_error("cannot write %s: %m", writer->draft);
-        status = STATUS_IO;
     }
     return status;
 }
@@ -274,46 +250,6 @@ static enum status prepare(struct writer *writer)
     return has_room ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum status open_draft(struct writer *writer)
-{
-    const char *path = writer->order->path;
-    struct stat facts;
-    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
-        log_error("%s is there, and is no file: choose another name for the pack", path);
-        return STATUS_INVALID;
-    }
-    if (asprintf(&writer->draft, "%s.part", path) < 0) {
-        writer->draft = NULL;
-        return STATUS_NO_MEMORY;
-    }
-    writer->descriptor = new_file_open(writer->draft, true);
-    // The header is written last, in its place.
-    if (writer->descriptor < 0 || fcntl(writer->descriptor, F_SETFL, 0) != 0) {
-        log_error("cannot write %s: %m", writer->draft);
-        return STATUS_IO;
-    }
-    return STATUS_OK;
-}
-
-static enum status finish_draft(struct writer *writer, enum status status)
-{
-    if (writer->draft == NULL || writer->descriptor < 0) {
-        return status;
-    }
-    if (close(writer->descriptor) != 0 && status == STATUS_OK) {
-        log_error("cannot write %s: %m", writer->draft);
-        status = STATUS_IO;
-    }
-    if (status == STATUS_OK && rename(writer->draft, writer->order->path) != 0) {
-        log_error("cannot move %s to %s: %m", writer->draft, writer->order->path);
-        status = STATUS_IO;
-    }
-    if (status != STATUS_OK) {
-        unlink(writer->draft);
-    }
-    return status;
-}
-
 static void destroy_writer(struct writer *writer)
 {
     for (uint32_t i = 0; i < BATCH; i++) {
@@ -324,7 +260,6 @@ static void destroy_writer(struct writer *writer)
     dataset_close(writer->splits[0]);
     dataset_close(writer->splits[1]);
     free(writer->index);
-    free(writer->draft);
     free(writer);
 }
 
@@ -339,16 +274,15 @@ enum status pack_write(const struct pack_order *order, struct pack_account *ret_
         return STATUS_NO_MEMORY;
     }
     writer->order = order;
-    writer->descriptor = -1;
     // The file first: that it cannot be written is known at once, what images there are is not.
-    enum status status = open_draft(writer);
+    enum status status = draft_open(&writer->draft, order->path);
     if (status == STATUS_OK) {
         status = prepare(writer);
     }
     if (status == STATUS_OK) {
         status = write_file(writer);
     }
-    status = finish_draft(writer, status);
+    status = draft_finish(&writer->draft, status);
     if (status == STATUS_OK) {
         *ret_account = writer->account;
     }
