@@ -229,6 +229,14 @@ int main(int argc, char **argv)
     if (options.pack[0] != '\0') {
         return (int)exit_code(workplace_pack(options.pack, options.pack_jpeg));
     }
+    if (options.preview[0] != '\0') {
+        return (int)exit_code(workplace_preview(&(struct workplace_preview){
+            .path = options.preview,
+            .epoch = options.preview_epoch - 1,
+            .sheet = options.preview_sheet - 1,
+            .zoom = options.preview_zoom,
+        }));
+    }
     if (options.describe_model) {
         return (int)exit_code(workplace_describe_model());
     }

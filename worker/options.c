@@ -5,6 +5,7 @@
 #include "common/job/job_values.h"
 #include "common/options/log_level.h"
 #include "common/transport/port_range.h"
+#include "worker/data/preview/sheet.h"
 #include "worker/link/rank.h"
 
 #include <stddef.h>
@@ -123,6 +124,31 @@ static const struct option rows[] = {
      OPTION_RANGE(0, 100),
      .metavar = "QUALITY",
      .help = "quality of the JPEG files that --pack writes; 0: pixels as they are"},
+    {.name = "preview",
+     FIELD(TEXT, preview),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "read a job from standard input, draw training images as its model sees them to this "
+             "PNG file, end; `ringside preview` does that"},
+    {.name = "preview-epoch",
+     FIELD(U32, preview_epoch),
+     .fallback = "1",
+     OPTION_RANGE(1, UINT32_MAX),
+     .metavar = "EPOCH",
+     .help = "epoch whose images --preview draws"},
+    {.name = "preview-sheet",
+     FIELD(U32, preview_sheet),
+     .fallback = "1",
+     OPTION_RANGE(1, UINT32_MAX),
+     .metavar = "NUMBER",
+     .help = "which of the sheets of that epoch --preview draws"},
+    {.name = "preview-zoom",
+     FIELD(U32, preview_zoom),
+     .fallback = "0",
+     OPTION_RANGE(0, SHEET_ZOOM_MAX),
+     .metavar = "FACTOR",
+     .help =
+         "rows and columns of the sheet for each pixel of an image of --preview; 0: as it fits"},
     {.name = "backends",
      FIELD(FLAG, backends),
      .fallback = "false",
@@ -173,7 +199,7 @@ static enum status find_number(const struct option_program *program, const char 
 static bool ends_without_job(const struct worker_options *options)
 {
     return options->probe || options->backends || options->describe_model ||
-           options->evaluate[0] != '\0' || options->pack[0] != '\0';
+           options->evaluate[0] != '\0' || options->pack[0] != '\0' || options->preview[0] != '\0';
 }
 
 enum status worker_options_parse(int argc, char *const *argv, struct worker_options *ret_options,

@@ -22,11 +22,14 @@ struct worker_options {
     char device[32];     // "": the job's
     uint32_t threads;    // 0: the job's
     double join_timeout, stall_warn;
-    uint32_t health_port;    // 0: none
-    char timeline_dir[1024]; // "": none
-    char evaluate[1024];     // folder of checkpoints; "": none
-    char pack[1024];         // file to write; "": none
-    uint32_t pack_jpeg;      // quality of what it has; 0: pixels
+    uint32_t health_port;                  // 0: none
+    char timeline_dir[1024];               // "": none
+    char evaluate[1024];                   // folder of checkpoints; "": none
+    char pack[1024];                       // file to write; "": none
+    uint32_t pack_jpeg;                    // quality of what it has; 0: pixels
+    char preview[1024];                    // file to write; "": none
+    uint32_t preview_epoch, preview_sheet; // from 1
+    uint32_t preview_zoom;                 // 0: as it fits
     bool probe, backends, describe_model;
     enum log_level log_level;
     struct security_options security;

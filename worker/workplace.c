@@ -9,10 +9,12 @@
 #include "common/vector/layout.h"
 #include "worker/data/normalized.h"
 #include "worker/data/pack/pack_write.h"
+#include "worker/data/preview/preview.h"
 #include "worker/data/resized.h"
 #include "worker/data/statistics.h"
 #include "worker/model/description.h"
 #include "worker/train/examiner.h"
+#include "worker/train/slices.h"
 
 #include <jansson.h>
 
@@ -368,6 +370,82 @@ enum status workplace_pack(const char *path, uint32_t quality)
                path, (unsigned long long)account.train_count, (unsigned long long)account.val_count,
                account.class_count, order.size, order.size, kind, (double)account.bytes / 1e6);
     return put > 0 && fflush(stdout) == 0 ? STATUS_OK : STATUS_IO;
+}
+
+/* The labels of a sheet, as they lie on it: the names of the classes, if they have any. */
+static bool print_labels(const struct preview_account *account, const char *class_text)
+{
+    json_t *names = class_text != NULL ? json_loads(class_text, 0, NULL) : NULL;
+    bool is_written = true;
+    for (uint32_t i = 0; i < account->count && is_written; i++) {
+        const char *name = json_string_value(json_array_get(names, account->labels[i]));
+        const char *mark = i % SHEET_ACROSS == 0 ? "labels  " : ", ";
+        is_written = name != NULL ? printf("%s%s", mark, name) > 0
+                                  : printf("%s%u", mark, account->labels[i]) > 0;
+        bool ends_row = i % SHEET_ACROSS == SHEET_ACROSS - 1 || i == account->count - 1;
+        is_written = is_written && (!ends_row || putchar('\n') != EOF);
+    }
+    json_decref(names);
+    return is_written;
+}
+
+static enum status print_preview(const struct workplace_preview *preview,
+                                 const struct preview_account *account, const struct dataset *train)
+{
+    const struct shape *sample = &train->sample;
+    bool is_written =
+        printf("%s: images %llu to %llu of epoch %llu, %u x %u x %u; their pixels, as a model sees "
+               "them, are from %.3g to %.3g, mean %.3g, deviation %.3g\n",
+               preview->path, (unsigned long long)account->first + 1,
+               (unsigned long long)account->first + account->count,
+               (unsigned long long)preview->epoch + 1, sample->channels, sample->rows,
+               sample->columns, account->lowest, account->highest, account->mean,
+               account->deviation) > 0 &&
+        print_labels(account, train->class_text) && fflush(stdout) == 0;
+    return is_written ? STATUS_OK : STATUS_IO;
+}
+
+static enum status draw(const struct job *job, const struct workplace_preview *preview,
+                        const struct draft *draft, struct dataset **ret_train,
+                        struct preview_account *ret_account)
+{
+    struct normalization normalization = normalization_of(job);
+    enum status status = open_images(job, DATASET_TRAIN, true, &normalization, ret_train);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct preview_order order = {
+        .seed = job->seed,
+        .augmentation = slices_augmentation(job),
+        .sample_count = job->limit_train < (*ret_train)->sample_count ? job->limit_train : 0,
+        .epoch = preview->epoch,
+        .sheet = preview->sheet,
+        .zoom = preview->zoom,
+        .is_ended = signals_flag(),
+    };
+    return preview_write(&order, *ret_train, draft, ret_account);
+}
+
+enum status workplace_preview(const struct workplace_preview *preview)
+{
+    struct preview_account account;
+    struct dataset *train = NULL;
+    struct draft draft;
+    struct job job;
+    if (read_job(&job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    // The file first: that it cannot be written is known at once.
+    enum status status = preview_open(&draft, preview->path);
+    if (status == STATUS_OK) {
+        status = draw(&job, preview, &draft, &train, &account);
+    }
+    status = draft_finish(&draft, status);
+    if (status == STATUS_OK) {
+        status = print_preview(preview, &account, train);
+    }
+    dataset_close(train);
+    return status;
 }
 
 enum status workplace_print_backends(void)

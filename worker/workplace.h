@@ -52,6 +52,16 @@ enum status workplace_describe_model(void);
  * (0: pixels), and prints what it has. */
 enum status workplace_pack(const char *path, uint32_t quality);
 
+/* --preview: which training images of the job on standard input are drawn, and where to. */
+struct workplace_preview {
+    const char *path;
+    uint32_t epoch, sheet; // from 0
+    uint32_t zoom;         // 0: as it fits
+};
+
+/* Prints what the sheet has. */
+enum status workplace_preview(const struct workplace_preview *preview);
+
 /* --backends: one JSON line each. */
 enum status workplace_print_backends(void);
 

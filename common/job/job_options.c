@@ -6,6 +6,7 @@
 #include "common/options/names.h"
 #include "common/transport/lanes.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define FIELD(kind, field) OPTION_FIELD(kind, job, field)
@@ -68,6 +69,16 @@ const struct option job_options[] = {
     // clang-format on
 };
 const size_t job_option_count = sizeof(job_options) / sizeof(job_options[0]);
+
+const struct option *job_option_find(const char *name)
+{
+    const struct option *row = job_options;
+    while (row < job_options + job_option_count && strcmp(row->name, name) != 0) {
+        row++;
+    }
+    assert(row < job_options + job_option_count);
+    return row;
+}
 
 const char *job_option_default(const struct option *row, bool is_external)
 {

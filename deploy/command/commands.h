@@ -17,6 +17,7 @@ enum exit_code command_check(int argc, char **argv);
 enum exit_code command_evaluate(int argc, char **argv);
 enum exit_code command_export(int argc, char **argv);
 enum exit_code command_pack(int argc, char **argv);
+enum exit_code command_preview(int argc, char **argv);
 enum exit_code command_agent(int argc, char **argv);
 enum exit_code command_join(int argc, char **argv);
 enum exit_code command_keygen(int argc, char **argv);

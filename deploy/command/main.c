@@ -28,6 +28,7 @@ static const struct command commands[] = {
     {"evaluate", command_evaluate, "a checkpoint: test loss and accuracy"},
     {"export", command_export, "a checkpoint -> a file that PyTorch or Keras can load"},
     {"pack", command_pack, "a folder of images -> one file for slow file systems"},
+    {"preview", command_preview, "training images as a model sees them -> one PNG file to look at"},
     {"check", command_check, "what this build and this machine can do"},
     {"ps", command_ps, "the program ps, started by hand: coordinator, and server of parameters"},
     {"worker", command_worker, "the program worker, started by hand: trains as one of a job"},

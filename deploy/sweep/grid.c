@@ -5,7 +5,6 @@
 #include "common/job/job_resolve.h"
 #include "common/job/job_text.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,16 +177,6 @@ bool grid_is_same_run(const struct job *a, const struct job *b)
            job_encode(b, text_b, sizeof(text_b)) == STATUS_OK && strcmp(text_a, text_b) == 0;
 }
 
-static const struct option *find_row(const char *name)
-{
-    const struct option *row = job_options;
-    while (row < job_options + job_option_count && strcmp(row->name, name) != 0) {
-        row++;
-    }
-    assert(row < job_options + job_option_count);
-    return row;
-}
-
 enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BYTES])
 {
     // How gradients are exchanged, and parameters updated: --mode and others have
@@ -233,7 +222,7 @@ enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BY
     const struct option_set defaults = job_option_set(&plain);
     options_reset(&defaults);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
-        const struct option *row = find_row(ignored[i]);
+        const struct option *row = job_option_find(ignored[i]);
         memcpy((char *)&tried + row->offset, (const char *)&plain + row->offset, row->size);
     }
     return job_encode(&tried, ret_text, (size_t)JOB_TEXT_BYTES);

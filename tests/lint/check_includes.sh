@@ -50,6 +50,7 @@ worker/device/cuda      common/base common/vector common/optimizer worker/device
 worker/data/augment     common/base common/plan worker/device
 worker/data             common/base common/trace common/vector common/options common/plan worker/device worker/data/augment
 worker/data/images      common/base common/vector worker/device worker/data
+worker/data/preview     common/base common/plan worker/device worker/data worker/data/images
 worker/data/pack        common/base common/vector worker/device worker/data worker/data/images
 worker/model            common/base common/vector common/options common/optimizer worker/device
 worker/exchange         common/base common/trace common/vector common/transport common/codec common/job common/channel
@@ -59,7 +60,7 @@ worker/link             common/base common/trace common/vector common/options co
 worker/disturb          common/base common/job common/service worker/exchange
 worker/library          common/base common/trace common/vector common/security common/optimizer common/job worker/disturb worker/exchange worker/link
 worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/model worker/disturb worker/exchange worker/link
-worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/pack worker/model worker/link worker/train
+worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/pack worker/model worker/link worker/train worker/data/preview
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
@@ -112,7 +113,7 @@ nvtx3/.*                        common/trace/trace_ranges_nvtx\.c
 otf2/.*                         deploy/trace/otf2_(archive|events)\.[ch]
 protobuf-c/.*                   common/(channel/wire(\.c|_packing\.[ch])|trace/trace_packet\.c)
 turbojpeg\.h                    worker/data/images/(de|en)code_jpeg\.c
-png\.h                          worker/data/images/decode_png\.c
+png\.h                          worker/data/images/(de|en)code_png\.c
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '
@@ -152,6 +153,7 @@ deploy/report/(run_strokes|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/data/images/(jpeg_header|photo|square)
 worker/data/pack/pack_format
+worker/data/preview/sheet
 worker/exchange/chunks/ring_plan
 worker/model/(bucket_layers|description|network)
 worker/train/trial

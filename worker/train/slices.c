@@ -8,8 +8,7 @@
 // Batches that a loader is ahead.
 #define READ_AHEAD 4
 
-/* The job's options were checked. */
-static struct augmentation augmentation_of(const struct job *job)
+struct augmentation slices_augmentation(const struct job *job)
 {
     struct augmentation augmentation = {{0}};
     char why[OPTION_ERROR_BYTES];
@@ -31,7 +30,7 @@ static enum status create_batches(struct slice *slice, const struct slices_sourc
         .is_local = job->shard == SAMPLE_SPLIT_LOCAL,
         .is_training = true,
         .reads_bytes = sources->takes_bytes,
-        .augmentation = augmentation_of(job),
+        .augmentation = slices_augmentation(job),
         .depth = READ_AHEAD,
         .device = sources->device,
     };

@@ -59,6 +59,9 @@ struct slices_sources {
     struct trace *trace; // for a timeline; NULL: none
 };
 
+/* How training images are changed. The job's options were checked. */
+struct augmentation slices_augmentation(const struct job *job);
+
 /* Zeroed is fine for finish, also after a failure. */
 enum status slices_init(struct slices *slices, const struct slices_sources *sources);
 void slices_finish(struct slices *slices);
