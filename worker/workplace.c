@@ -428,7 +428,7 @@ static enum status draw(const struct job *job, const struct workplace_preview *p
 
 enum status workplace_preview(const struct workplace_preview *preview)
 {
-    struct preview_account account;
+    struct preview_account account = {0};
     struct dataset *train = NULL;
     struct draft draft;
     struct job job;

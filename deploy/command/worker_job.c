@@ -6,6 +6,7 @@
 #include "deploy/system/process.h"
 #include "deploy/system/programs.h"
 
+#include <assert.h>
 #include <unistd.h>
 
 /* The job on the worker's standard input. */
@@ -36,6 +37,7 @@ enum exit_code worker_job_become(const struct job *job, const char *const *argv)
         const char *const *in;
         char *const *out;
     } cast = {argv};
+    assert(cast.out != NULL);
     execv(programs.worker, cast.out);
     log_error("cannot start %s: %m", programs.worker);
     return EXIT_FAILED;

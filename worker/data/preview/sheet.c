@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static_assert(SHEET_TILES == SHEET_ACROSS * SHEET_ACROSS, "rows and columns");
+
 static uint32_t choose_zoom(uint32_t rows, uint32_t columns)
 {
     uint32_t zoom = SHEET_TILE_WISH / (rows > columns ? rows : columns);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define SHEET_ACROSS    8 // tiles of a row, and rows
-#define SHEET_TILES     (SHEET_ACROSS * SHEET_ACROSS)
+#define SHEET_TILES     64
 #define SHEET_GAP       4 // pixels
 #define SHEET_WHITE     255
 #define SHEET_TILE_WISH 128 // pixels that a tile has at most, if its zoom may be chosen

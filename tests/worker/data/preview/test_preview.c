@@ -182,7 +182,7 @@ static void check_worker(const struct preview_test *test, const struct preview_a
 {
     struct batcher *batcher = open_worker(test, rank, epoch);
     for (uint64_t step = 0; step < SAMPLES / (WORKERS * SHARE); step++) {
-        struct batch batch;
+        struct batch batch = {0};
         assert_int_equal(batcher_next(batcher, &batch), STATUS_OK);
         for (uint32_t i = 0; i < SHARE; i++) {
             uint64_t image = (step * WORKERS + rank) * SHARE + i;
@@ -203,7 +203,7 @@ static void tiles_are_the_images_that_workers_train_on(void **state)
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
         for (uint64_t sheet = 0; sheet < 3; sheet++) {
             struct preview_order order = order_of(test, epoch, sheet);
-            struct preview_account account;
+            struct preview_account account = {0};
             assert_int_equal(draw(test, &order, test->dataset, &account), STATUS_OK);
             assert_int_equal(account.first, sheet * SHEET_TILES);
             assert_int_equal(account.count, sheet < 2 ? SHEET_TILES : SAMPLES % SHEET_TILES);
@@ -219,7 +219,7 @@ static void the_account_has_the_figures_of_the_pixels(void **state)
 {
     struct preview_test *test = *state;
     struct preview_order order = order_of(test, 0, 2);
-    struct preview_account account;
+    struct preview_account account = {0};
     double sum = 0, squares = 0, lowest = INFINITY, highest = -INFINITY;
     order.augmentation = (struct augmentation){{0}};
     assert_int_equal(draw(test, &order, test->dataset, &account), STATUS_OK);
@@ -246,7 +246,7 @@ static void grey_images_make_a_grey_sheet(void **state)
     struct preview_test *test = *state;
     struct dataset *grey = open_images(test, 1);
     struct preview_order order = order_of(test, 0, 0);
-    struct preview_account account;
+    struct preview_account account = {0};
     order.augmentation = (struct augmentation){{0}};
     assert_int_equal(draw(test, &order, grey, &account), STATUS_OK);
     read_sheet(test);
@@ -266,7 +266,7 @@ static void scaled_images_are_as_large_as_the_model_sees_them(void **state)
     struct preview_test *test = *state;
     struct dataset *small;
     struct preview_order order = order_of(test, 0, 0);
-    struct preview_account account;
+    struct preview_account account = {0};
     order.augmentation = (struct augmentation){{0}};
     struct dataset *images = open_images(test, 3);
     assert_int_equal(dataset_resize(images, SIDE / 2, &small), STATUS_OK);
@@ -277,7 +277,7 @@ static void scaled_images_are_as_large_as_the_model_sees_them(void **state)
         const uint8_t *bytes = test->records + account.labels[tile] * RECORD_BYTES + 1;
         for (uint32_t row = 0; row < SIDE; row++) {
             for (uint32_t column = 0; column < SIDE; column++) {
-                const uint8_t *at = bytes + (size_t)(row / 2 * 2) * SIDE + column / 2 * 2;
+                const uint8_t *at = bytes + (size_t)(row - row % 2) * SIDE + (column - column % 2);
                 double mean = (at[0] + at[1] + at[SIDE] + at[SIDE + 1]) / 4.0;
                 assert_true(fabs(tile_row(test, tile, 0, row)[column] - mean) <= 0.51);
             }
@@ -290,7 +290,7 @@ static void scaled_images_are_as_large_as_the_model_sees_them(void **state)
 static void refuse(const struct preview_test *test, const struct preview_order *order,
                    enum status expected, const char *text)
 {
-    struct preview_account account;
+    struct preview_account account = {0};
     captured_log_begin();
     enum status status = draw(test, order, test->dataset, &account);
     const char *log = captured_log_end();
@@ -322,7 +322,7 @@ static void a_full_disk_leaves_nothing(void **state)
 {
     struct preview_test *test = *state;
     struct preview_order order = order_of(test, 0, 0);
-    struct preview_account account;
+    struct preview_account account = {0};
     captured_log_begin();
     file_limit_begin(1024);
     enum status status = draw(test, &order, test->dataset, &account);

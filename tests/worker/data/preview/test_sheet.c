@@ -30,7 +30,7 @@ static void put(struct sheet *sheet, uint32_t tile)
     for (uint32_t c = 0; c < CHANNELS; c++) {
         for (uint32_t row = 0; row < ROWS; row++) {
             for (uint32_t column = 0; column < COLUMNS; column++) {
-                *at++ = byte_of(tile, c, row, column) * tones.scale[c] + tones.shift[c];
+                *at++ = (float)byte_of(tile, c, row, column) * tones.scale[c] + tones.shift[c];
             }
         }
     }
