@@ -23,6 +23,7 @@
     X(fashion_mnist, "fashion-mnist", ":DIR", "Fashion-MNIST's IDX files, plain or .gz") \
     X(images, "images", ":DIR", "folders of JPEG and PNG files, in ImageNet's layout")   \
     X(pack, "pack", ":FILE", "a file that `ringside pack` has made of such folders")     \
+    X(npz, "npz", ":FILE", "arrays of images and labels that numpy.savez has written")   \
     X(synthetic, "synthetic", "", "noise in memory: the baseline without input")
 
 // X(identifier, kind, "name", default learning rate, "summary")

@@ -50,6 +50,7 @@ worker/device/cuda      common/base common/vector common/optimizer worker/device
 worker/data/augment     common/base common/plan worker/device
 worker/data             common/base common/trace common/vector common/options common/plan worker/device worker/data/augment
 worker/data/images      common/base common/vector worker/device worker/data
+worker/data/npz         common/base common/plan worker/device worker/data
 worker/data/preview     common/base common/plan worker/device worker/data worker/data/images
 worker/data/pack        common/base common/vector worker/device worker/data worker/data/images
 worker/model            common/base common/vector common/options common/optimizer worker/device
@@ -152,8 +153,10 @@ deploy/sweep/(rule|run)_words
 deploy/report/(run_strokes|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/data/images/(jpeg_header|photo|square)
+worker/data/npz/(npy|zip)
 worker/data/pack/pack_format
 worker/data/preview/sheet
+worker/data/validation
 worker/exchange/chunks/ring_plan
 worker/model/(bucket_layers|description|network)
 worker/train/trial

@@ -225,8 +225,8 @@ enum status statistics_figures(const struct statistics *statistics, uint32_t cha
         double variance = (double)statistics->squares[c] / count - mean * mean;
         double deviation = sqrt(fmax(0, variance)) / 255;
         if (deviation < 0.0001) {
-            log_error("--normalize dataset: channel %u has the same value in all images: give the "
-                      "figures, M,M,M/D,D,D, or none",
+            log_error("channel %u has the same value in all images: they cannot be normalised by "
+                      "their own mean and deviation",
                       c);
             return STATUS_INVALID;
         }

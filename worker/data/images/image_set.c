@@ -3,10 +3,10 @@
 
 #include "common/base/log.h"
 #include "common/base/printable.h"
-#include "common/base/random.h"
 #include "common/vector/layout.h"
 #include "worker/data/images/image_cache.h"
 #include "worker/data/images/image_check.h"
+#include "worker/data/validation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define PATH_BYTES       IMAGE_LIST_PATH_BYTES
-#define VALIDATION_SHARE 10 // one image in so many is held back where there is no val/
-#define NAMED_MAX        5  // bad images that are named
-#define FRESH_S          2  // a file that was changed since may be changed without a sign
+#define PATH_BYTES IMAGE_LIST_PATH_BYTES
+#define NAMED_MAX  5 // bad images that are named
+#define FRESH_S    2 // a file that was changed since may be changed without a sign
 
 /* ---- bad images ---- */
 
@@ -88,22 +87,6 @@ static enum status judge_files(const struct image_list *list, bool skips, bool t
 
 /* ---- which images ---- */
 
-/* The range of good images of a class: shuffles them, and sorts them into validation and training
- * by marking those that are held back. */
-static void draw_validation(uint32_t *places, uint64_t count, uint64_t key, bool *held_back)
-{
-    uint64_t held = count / VALIDATION_SHARE;
-    held = held == 0 && count >= 2 ? 1 : held;
-    struct random_sequence sequence = {key};
-    for (uint64_t i = 0; i < held; i++) {
-        uint64_t j = i + random_below(&sequence, count - i);
-        uint32_t place = places[i];
-        places[i] = places[j];
-        places[j] = place;
-        held_back[places[i]] = true;
-    }
-}
-
 /* Marks what is held back of each class; `places` is scratch for as many as there are files. */
 static void split_classes(const struct image_list *list, uint64_t seed, uint32_t *places,
                           bool *held_back)
@@ -116,7 +99,7 @@ static void split_classes(const struct image_list *list, uint64_t seed, uint32_t
                 places[count++] = (uint32_t)at;
             }
         }
-        draw_validation(places, count, random_key(seed, RANDOM_IMAGES, class, 0), held_back);
+        validation_draw(seed, class, places, count, held_back);
     }
 }
 

@@ -1,0 +1,311 @@
+/* Dataset `npz`: arrays of images and labels in one file, as numpy.savez writes it.
+ *
+ * Images that are stored are mapped, and a worker touches only what it reads (and once all for
+ * training, for checksum and figures). Deflated ones are unpacked into memory. Pixels are
+ * normalised by the mean and deviation of the training images, of this file, to four digits. Where
+ * it has no images for tests, some are held back from training. */
+#include "common/base/log.h"
+#include "worker/data/dataset_rows.h"
+#include "worker/data/npz/npz_arrays.h"
+#include "worker/data/statistics.h"
+#include "worker/data/validation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct npz {
+    struct dataset dataset;
+    struct npz_file file;     // owned
+    struct npz_images images; // owned
+    uint32_t *labels;         // (images.count), owned
+    uint32_t *order;          // (sample_count) places among the images, owned; NULL: all of them
+    float scale[PIXELS_CHANNELS_MAX], shift[PIXELS_CHANNELS_MAX];
+};
+
+/* What arrays are called. */
+struct names {
+    const char *images[2], *labels[2]; // by split
+};
+
+static const struct names known_names[] = {
+    {{"images", "test_images"}, {"labels", "test_labels"}},
+    {{"x_train", "x_test"}, {"y_train", "y_test"}}, // by Keras
+};
+
+/* ---- reading ---- */
+
+static uint64_t place_of(const struct npz *npz, uint64_t index)
+{
+    return npz->order != NULL ? npz->order[index] : index;
+}
+
+static enum status npz_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                                  uint32_t *ret_label)
+{
+    const struct npz *npz = (const struct npz *)dataset;
+    uint64_t place = place_of(npz, index);
+    uint32_t channels = npz->images.channels;
+    size_t plane = (size_t)npz->images.rows * npz->images.columns;
+    const uint8_t *bytes = npz->images.bytes + place * plane * channels;
+    for (uint32_t c = 0; c < channels; c++) {
+        for (size_t i = 0; i < plane; i++) {
+            ret_bytes[c * plane + i] = bytes[i * channels + c];
+        }
+    }
+    *ret_label = npz->labels[place];
+    return STATUS_OK;
+}
+
+static void npz_describe(const struct dataset *dataset, struct pixels_source *ret_source)
+{
+    const struct npz *npz = (const struct npz *)dataset;
+    *ret_source = (struct pixels_source){
+        .channels = npz->images.channels,
+        .rows = npz->images.rows,
+        .columns = npz->images.columns,
+    };
+    memcpy(ret_source->scale, npz->scale, sizeof(npz->scale));
+    memcpy(ret_source->shift, npz->shift, sizeof(npz->shift));
+}
+
+static void npz_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
+{
+    struct pixels_source source;
+    npz_describe(dataset, &source);
+    dataset_scale_bytes(&source, bytes, ret_pixels);
+}
+
+static enum status npz_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                            uint32_t *ret_label)
+{
+    const struct shape *sample = &dataset->sample;
+    uint8_t *bytes = malloc((size_t)sample->channels * sample->rows * sample->columns);
+    if (bytes == NULL) {
+        log_error("not enough memory for an image");
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = npz_read_bytes(dataset, index, bytes, ret_label);
+    npz_convert(dataset, bytes, ret_pixels);
+    free(bytes);
+    return status;
+}
+
+static void npz_close(struct dataset *dataset)
+{
+    struct npz *npz = (struct npz *)dataset;
+    npz_images_finish(&npz->images);
+    npz_file_close(&npz->file);
+    free(npz->labels);
+    free(npz->order);
+    free(npz);
+}
+
+/* ---- opening ---- */
+
+static const struct names *find_names(const struct npz_file *file)
+{
+    for (size_t i = 0; i < sizeof(known_names) / sizeof(known_names[0]); i++) {
+        if (npz_file_has(file, known_names[i].images[DATASET_TRAIN])) {
+            return &known_names[i];
+        }
+    }
+    return &known_names[0]; // to be named as missing
+}
+
+/* Images and labels of a split, in the place of those that it has. */
+static enum status read_arrays(struct npz *npz, const struct names *names, enum dataset_split split)
+{
+    npz_images_finish(&npz->images);
+    free(npz->labels);
+    npz->labels = NULL;
+    enum status status = npz_images_read(&npz->file, names->images[split], &npz->images);
+    if (status == STATUS_OK) {
+        status = npz_labels_read(&npz->file, names->labels[split], npz->images.count, &npz->labels);
+    }
+    const struct npz_images *images = &npz->images;
+    npz->dataset.sample = (struct shape){
+        .channels = images->channels, .rows = images->rows, .columns = images->columns};
+    npz->dataset.sample_count = images->count;
+    return status;
+}
+
+/* The places of all images, class by class, and from where on those of each (class_count + 1). */
+static void sort_by_class(const struct npz *npz, uint32_t *places, uint64_t *begins)
+{
+    uint32_t class_count = npz->dataset.class_count;
+    for (uint64_t i = 0; i < npz->images.count; i++) {
+        begins[npz->labels[i] + 1]++;
+    }
+    for (uint32_t class = 0; class < class_count; class ++) {
+        begins[class + 1] += begins[class];
+    }
+    for (uint64_t i = npz->images.count; i-- > 0;) {
+        places[--begins[npz->labels[i] + 1]] = (uint32_t)i;
+    }
+    // Each has been moved to where the class before it begins.
+    memmove(begins, begins + 1, class_count * sizeof(*begins));
+    begins[class_count] = npz->images.count;
+}
+
+/* Fills the order with the images that are held back, or with those that are not. */
+static void take_part(struct npz *npz, bool is_training, const bool *held_back)
+{
+    npz->dataset.sample_count = 0;
+    for (uint64_t i = 0; i < npz->images.count; i++) {
+        if (held_back[i] != is_training) {
+            npz->order[npz->dataset.sample_count++] = (uint32_t)i;
+        }
+    }
+}
+
+static enum status split(struct npz *npz, uint64_t seed, bool is_training)
+{
+    uint64_t count = npz->images.count;
+    uint32_t class_count = npz->dataset.class_count;
+    uint32_t *places = calloc(count, sizeof(*places));
+    uint64_t *begins = calloc((size_t)class_count + 1, sizeof(*begins));
+    bool *held_back = calloc(count, sizeof(*held_back));
+    npz->order = npz->order != NULL ? npz->order : calloc(count, sizeof(*npz->order));
+    bool has_room = places != NULL && begins != NULL && held_back != NULL && npz->order != NULL;
+    if (has_room) {
+        sort_by_class(npz, places, begins);
+        for (uint32_t class = 0; class < class_count; class ++) {
+            validation_draw(seed, class, places + begins[class], begins[class + 1] - begins[class],
+                            held_back);
+        }
+        take_part(npz, is_training, held_back);
+    }
+    free(places);
+    free(begins);
+    free(held_back);
+    return has_room ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* By the training images, which are open. */
+static enum status count_figures(struct npz *npz)
+{
+    struct statistics statistics;
+    struct normalization figures;
+    uint32_t channels = npz->images.channels;
+    enum status status =
+        statistics_count(&npz->dataset, npz->dataset.sample_count, false, &statistics);
+    if (status == STATUS_OK) {
+        status = statistics_figures(&statistics, channels, &figures);
+    }
+    for (uint32_t c = 0; c < channels && status == STATUS_OK; c++) {
+        npz->scale[c] = 1 / (255 * figures.deviation[c]);
+        npz->shift[c] = -figures.mean[c] / figures.deviation[c];
+    }
+    return status;
+}
+
+static enum status count_classes(struct npz *npz)
+{
+    uint32_t largest = 0;
+    for (uint64_t i = 0; i < npz->images.count; i++) {
+        largest = npz->labels[i] > largest ? npz->labels[i] : largest;
+    }
+    npz->dataset.class_count = largest + 1;
+    if (largest == 0) {
+        log_error("%s: all labels are 0, and there have to be two classes", npz->file.file->path);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_tests(const struct npz *npz, const struct shape *trained)
+{
+    const struct shape *sample = &npz->dataset.sample;
+    const char *path = npz->file.file->path;
+    if (memcmp(sample, trained, sizeof(*sample)) != 0) {
+        log_error("%s: images for tests are of %u x %u x %u, and those for training of %u x %u x "
+                  "%u: save them in one size",
+                  path, sample->rows, sample->columns, sample->channels, trained->rows,
+                  trained->columns, trained->channels);
+        return STATUS_INVALID;
+    }
+    for (uint64_t i = 0; i < npz->images.count; i++) {
+        if (npz->labels[i] >= npz->dataset.class_count) {
+            log_error(
+                "%s: label %llu (from 0) for tests is %u, which no training image has: labels "
+                "there are below %u",
+                path, (unsigned long long)i, npz->labels[i], npz->dataset.class_count);
+            return STATUS_MALFORMED;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* What nobody asked for is said. */
+static void tell_split(const struct npz *npz)
+{
+    log_warn("%s has no images for tests: one in ten of each class is for validation, drawn from "
+             "--seed: %llu of them, and %llu for training",
+             npz->file.file->path,
+             (unsigned long long)(npz->images.count - npz->dataset.sample_count),
+             (unsigned long long)npz->dataset.sample_count);
+}
+
+/* The training images first: classes and figures are theirs, whichever split is opened. */
+static enum status open_arrays(struct npz *npz, const struct dataset_options *options)
+{
+    const struct names *names = find_names(&npz->file);
+    bool has_tests = npz_file_has(&npz->file, names->images[DATASET_TEST]);
+    bool is_training = options->split == DATASET_TRAIN;
+    enum status status = read_arrays(npz, names, DATASET_TRAIN);
+    if (status == STATUS_OK) {
+        status = count_classes(npz);
+    }
+    if (status == STATUS_OK && !has_tests) {
+        status = split(npz, options->seed, true);
+    }
+    if (status == STATUS_OK) {
+        status = count_figures(npz);
+    }
+    if (status != STATUS_OK || is_training) {
+        if (status == STATUS_OK && !has_tests && options->tells) {
+            tell_split(npz);
+        }
+        return status;
+    }
+    if (!has_tests) {
+        return split(npz, options->seed, false);
+    }
+    struct shape trained = npz->dataset.sample;
+    status = read_arrays(npz, names, DATASET_TEST);
+    return status == STATUS_OK ? check_tests(npz, &trained) : status;
+}
+
+static enum status npz_open(const char *path, const struct dataset_options *options,
+                            struct dataset **ret_dataset)
+{
+    struct npz *npz = calloc(1, sizeof(*npz));
+    if (npz == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    npz->dataset.ops = &dataset_npz_ops;
+    enum status status = npz_file_open(path, &npz->file);
+    if (status == STATUS_OK) {
+        status = open_arrays(npz, options);
+    }
+    if (status == STATUS_OK && npz->dataset.sample_count == 0) {
+        log_error("%s has too few images: of a class with one, none is for validation",
+                  npz->file.file->path);
+        status = STATUS_INVALID;
+    }
+    if (status != STATUS_OK) {
+        npz_close(&npz->dataset);
+        return status;
+    }
+    *ret_dataset = &npz->dataset;
+    return STATUS_OK;
+}
+
+const struct dataset_ops dataset_npz_ops = {
+    .open = npz_open,
+    .read = npz_read,
+    .describe = npz_describe,
+    .read_bytes = npz_read_bytes,
+    .convert = npz_convert,
+    .close = npz_close,
+};
