@@ -442,6 +442,7 @@ enum status workplace_preview(const struct workplace_preview *preview)
     }
     status = draft_finish(&draft, status);
     if (status == STATUS_OK) {
+        assert(train != NULL);
         status = print_preview(preview, &account, train);
     }
     dataset_close(train);

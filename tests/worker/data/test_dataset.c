@@ -29,9 +29,8 @@ static void an_unknown_name_is_refused_with_all_that_are_known(void **state)
     (void)state;
     static const char *const unknown[] = {"", ":", "shape", "shapes2", "SHAPES", "cifar:/data"};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
-        check_refused(
-            unknown[i],
-            "there are shapes, cifar10, cifar100, mnist, fashion-mnist, images, pack, npz, synthetic\n");
+        check_refused(unknown[i], "there are shapes, cifar10, cifar100, mnist, fashion-mnist, "
+                                  "images, pack, npz, synthetic\n");
     }
 }
 

@@ -10,6 +10,7 @@
 #include "worker/data/statistics.h"
 #include "worker/data/validation.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,6 +203,7 @@ static enum status count_figures(struct npz *npz)
 static enum status count_classes(struct npz *npz)
 {
     uint32_t largest = 0;
+    assert(npz->labels != NULL);
     for (uint64_t i = 0; i < npz->images.count; i++) {
         largest = npz->labels[i] > largest ? npz->labels[i] : largest;
     }

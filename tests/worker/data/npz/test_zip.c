@@ -16,7 +16,7 @@
 
 static uint8_t byte_of(unsigned member, size_t i)
 {
-    return (uint8_t)(i * i / 7 + member * 31);
+    return (uint8_t)(i * i / 7 + (size_t)member * 31);
 }
 
 static void make(struct npz_maker *maker, bool is_deflated, bool is_zip64)
