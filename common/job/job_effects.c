@@ -5,6 +5,7 @@
 #include "common/job/faults.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
+#include "common/options/names.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -134,7 +135,8 @@ static bool has_faults(const struct job *job)
 
 static bool has_folders(const struct job *job)
 {
-    return strncmp(job->data, "images:", strlen("images:")) == 0;
+    const char *data = names_behind_synthetic(job->data);
+    return strncmp(data, "images:", strlen("images:")) == 0;
 }
 
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"

@@ -47,14 +47,15 @@ bool job_data_is_folder(const char *text)
 
 void job_data_complete(const char *text, char ret_text[OPTION_VALUE_BYTES])
 {
+    const char *name = names_behind_synthetic(text);
     const char *folder = getenv("RINGSIDE_DATA"); // NOLINT(concurrency-mt-unsafe): nobody sets it
     bool is_short = false;
     for (size_t i = 0; names_datasets[i].name != NULL; i++) {
-        is_short = is_short || (takes_folder(i) && strcmp(names_datasets[i].name, text) == 0);
+        is_short = is_short || (takes_folder(i) && strcmp(names_datasets[i].name, name) == 0);
     }
     bool has_folder = is_short && folder != NULL && job_data_is_folder(folder);
     // Of a path that is too long nothing is left: it would be another one.
-    if (!has_folder || snprintf(ret_text, OPTION_VALUE_BYTES, "%s:%s/%s", text, folder, text) >=
+    if (!has_folder || snprintf(ret_text, OPTION_VALUE_BYTES, "%s:%s/%s", text, folder, name) >=
                            OPTION_VALUE_BYTES) {
         snprintf(ret_text, OPTION_VALUE_BYTES, "%s", text);
     }
@@ -164,6 +165,11 @@ static bool is_path_right(size_t dataset, const char *path, bool has_colon, char
         snprintf(ret_why, why_size, "%s takes no path", name);
         return !has_colon;
     }
+    if (paths[dataset][0] == '[') {
+        snprintf(ret_why, why_size, "%s%s: another dataset follows, or nothing does", name,
+                 paths[dataset]);
+        return !has_colon;
+    }
     if (takes_folder(dataset)) {
         snprintf(ret_why, why_size,
                  "%s needs the folder of its files: %s:DIR (or RINGSIDE_DATA=FOLDER, with "
@@ -182,13 +188,16 @@ bool job_data_is_valid(const char *text, char *ret_why, size_t why_size)
     }
     char name[JOB_NAME_BYTES];
     const char *path, *known[sizeof(paths) / sizeof(paths[0])];
-    job_split_data(text, name, &path);
+    // Of synthetic:DATA, DATA, which is not synthetic itself.
+    const char *data = names_behind_synthetic(text);
+    data = data[0] == '\0' || names_is_synthetic(data) ? text : data;
+    job_split_data(data, name, &path);
     for (size_t i = 0; names_datasets[i].name != NULL; i++) {
         known[i] = names_datasets[i].name;
         if (strcmp(known[i], name) != 0) {
             continue;
         }
-        return is_path_right(i, path, strchr(text, ':') != NULL, ret_why, why_size);
+        return is_path_right(i, path, strchr(data, ':') != NULL, ret_why, why_size);
     }
     const char *nearest = options_nearest(name, known, sizeof(paths) / sizeof(paths[0]));
     snprintf(ret_why, why_size, "there is no dataset '%s'%s%s%s", name,

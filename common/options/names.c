@@ -1,6 +1,8 @@
 /* Expands the maps of models, datasets and optimizers into lists for option rows. */
 #include "common/options/names.h"
 
+#include <string.h>
+
 const struct option_choice names_models[] = {
 #define X(identifier, name, summary) {name, summary},
     MODEL_MAP(X)
@@ -37,3 +39,14 @@ const struct option_choice names_optimizers[] = {
         {"auto", "momentum; of a program of one's own, the one that it says"},
     {NULL, NULL},
 };
+
+bool names_is_synthetic(const char *data)
+{
+    return strcmp(data, "synthetic") == 0 || names_behind_synthetic(data) != data;
+}
+
+const char *names_behind_synthetic(const char *data)
+{
+    size_t size = strlen(NAMES_SYNTHETIC_PREFIX);
+    return strncmp(data, NAMES_SYNTHETIC_PREFIX, size) == 0 ? data + size : data;
+}

@@ -5,6 +5,8 @@
 
 #include "common/options/options.h"
 
+#include <stdbool.h>
+
 // X(identifier, "name", "summary")
 #define MODEL_MAP(X)                                                                      \
     X(lenet5, "lenet5", "LeNet-5 with ReLU and max pooling; 61,706 parameters")           \
@@ -14,7 +16,8 @@
     X(resnet152v2, "resnet152v2", "152 layers with pre-activation; 60.4 million")         \
     X(vgg16, "vgg16", "Simonyan and Zisserman's 16 layers, dense layers of 4096")
 
-// X(identifier, "name", what of it follows: "", ":DIR" or ":FILE", "summary")
+// X(identifier, "name", what of it follows: "", ":DIR", ":FILE", or in brackets what may follow,
+//   "summary")
 #define DATASET_MAP(X)                                                                   \
     X(shapes, "shapes", "", "drawn in the process from the seed; needs no file")         \
     X(cifar10, "cifar10", ":DIR", "CIFAR-10's binary files")                             \
@@ -24,7 +27,7 @@
     X(images, "images", ":DIR", "folders of JPEG and PNG files, in ImageNet's layout")   \
     X(pack, "pack", ":FILE", "a file that `ringside pack` has made of such folders")     \
     X(npz, "npz", ":FILE", "arrays of images and labels that numpy.savez has written")   \
-    X(synthetic, "synthetic", "", "noise in memory: the baseline without input")
+    X(synthetic, "synthetic", "[:DATA]", "noise in memory, in the shape of DATA; no input")
 
 // X(identifier, kind, "name", default learning rate, "summary")
 #define OPTIMIZER_MAP(X)                                                    \
@@ -54,5 +57,11 @@ extern const struct option_choice names_model[]; // as --model takes them: "exte
 extern const struct option_choice names_datasets[];
 extern const struct option_choice names_data[];       // as --data takes them: "cifar10:DIR"
 extern const struct option_choice names_optimizers[]; // by enum optimizer_kind, auto the last
+
+/* Of --data: whether it is noise, which takes the shape of DATA in "synthetic:DATA"; and that DATA,
+ * borrowed, or all of the text where it is something else. */
+#define NAMES_SYNTHETIC_PREFIX "synthetic:"
+bool names_is_synthetic(const char *data);
+const char *names_behind_synthetic(const char *data);
 
 #endif

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define OPTION_SETS_MAX    5
+#define OPTION_SETS_MAX    6
 #define OPTION_ROWS_MAX    256  // of all sets
 #define OPTION_LISTS_MAX   16   // of type OPTION_LIST
 #define OPTION_VALUE_BYTES 1024 // longest value as text, terminator included

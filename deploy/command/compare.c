@@ -13,6 +13,8 @@
 #include "deploy/launch/own_program.h"
 #include "deploy/page/report.h"
 #include "deploy/sweep/grid.h"
+#include "deploy/sweep/rounds.h"
+#include "deploy/sweep/sweep_plan.h"
 #include "deploy/system/folder.h"
 
 #include <stdio.h>
@@ -20,6 +22,9 @@
 #include <string.h>
 
 #define ARGUMENTS_MAX 256
+
+// Of --input-gap where --repeat does not say: the fewest whose spread says something.
+#define INPUT_GAP_ROUNDS 3
 
 // grid_take_lists reads it.
 static const struct option own_rows[] = {
@@ -30,9 +35,33 @@ static const struct option own_rows[] = {
      .help = "the designs to compare, separated by commas"},
 };
 
+/* What is asked of a comparison as a whole. */
+struct comparison_options {
+    uint32_t repeat; // rounds; 0: as many as are usual
+    bool has_input_gap;
+};
+
+#define FIELD(kind, field) OPTION_FIELD(kind, comparison_options, field)
+
+static const struct option round_rows[] = {
+    {.name = "input-gap",
+     FIELD(FLAG, has_input_gap),
+     .fallback = "false",
+     .help = "run each job on synthetic data of the same shape and classes, too, in turn, and say "
+             "how far its real input falls behind, in percent of images per second"},
+    {.name = "repeat",
+     FIELD(U32, repeat),
+     .fallback = "0",
+     OPTION_RANGE(0, SWEEP_REPEAT_MAX),
+     .metavar = "ROUNDS",
+     .help = "run all jobs so many times, in turn, each round with the next seed, from --seed on; "
+             "0: once, with --input-gap three times"},
+};
+
 /* The runs of one comparison. */
 struct comparison {
     struct session session;
+    struct comparison_options options;
     struct grid_cell cells[GRID_CELLS_MAX];
     size_t cell_count;
     struct report report;
@@ -89,6 +118,26 @@ static enum status make_cells(struct comparison *comparison, const struct option
     return job_check_effects(program, &asked, &jobs, error, OPTION_ERROR_BYTES);
 }
 
+/* More runs beside those of the grid: without faults, on synthetic data, in several rounds. */
+static enum status add_runs(struct comparison *comparison, char error[OPTION_ERROR_BYTES])
+{
+    const struct comparison_options *options = &comparison->options;
+    uint32_t usual = 1;
+    if (options->has_input_gap) {
+        enum status status = rounds_check_input_gap(&comparison->cells[0].job, error);
+        if (status == STATUS_OK) {
+            status = rounds_add_synthetic(comparison->cells, &comparison->cell_count, error);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        usual = INPUT_GAP_ROUNDS;
+    }
+    add_undisturbed(comparison);
+    return rounds_repeat(comparison->cells, &comparison->cell_count,
+                         options->repeat > 0 ? options->repeat : usual, error);
+}
+
 static enum status parse(int argc, char **argv, struct comparison *comparison, bool *ret_is_done)
 {
     struct job job;
@@ -112,12 +161,18 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
                    "PROGRAM is as of `ringside run`: it trains "
                    "a model of its own,\nin each mode.",
         .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n"
-                   "  ringside compare -n 2 --modes ring,ps-sync,ps-async -- python3 train.py\n",
-        .sets = {job_option_set(&job), launcher_option_set(&comparison->session.options),
+                   "  ringside compare -n 2 --modes ring,ps-sync,ps-async -- python3 train.py\n"
+                   "  ringside compare -n 1,2 --modes ring --data images:/data --input-gap\n",
+        .sets = {job_option_set(&job),
+                 launcher_option_set(&comparison->session.options),
                  launcher_series_option_set(&comparison->session.options),
                  host_option_set(&comparison->session.hosts),
-                 security_option_set(&comparison->session.options.security)},
-        .set_count = 5,
+                 security_option_set(&comparison->session.options.security),
+                 {.title = "Rounds",
+                  .rows = round_rows,
+                  .count = sizeof(round_rows) / sizeof(round_rows[0]),
+                  .values = &comparison->options}},
+        .set_count = 6,
         .takes_program = true,
     };
     enum status status = grid_take_lists(argc, argv, &lists, &rest_count, rest, error);
@@ -144,7 +199,10 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         goto refuse;
     }
-    add_undisturbed(comparison);
+    status = add_runs(comparison, error);
+    if (status != STATUS_OK) {
+        goto refuse;
+    }
     return launch_check(&comparison->session.options.security, &job);
 refuse:
     log_error("%s", error);

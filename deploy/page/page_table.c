@@ -16,7 +16,10 @@ struct column {
     size_t offset; // in struct run_group
     int digits;
     const char *unit;
+    bool shows_none; // even where no setting has any of it
 };
+
+#define INPUT_WAIT 5
 
 static const struct column columns[] = {
     {"images/s", offsetof(struct run_group, rate), 0, ""},
@@ -24,6 +27,8 @@ static const struct column columns[] = {
     {"computing ms", offsetof(struct run_group, compute_ms), 2, ""},
     {"exchange wait ms", offsetof(struct run_group, exchange_ms), 2, ""},
     {"input wait ms", offsetof(struct run_group, input_ms), 2, ""},
+    [INPUT_WAIT] = {"input wait", offsetof(struct run_group, input_wait), 1, " %",
+                    .shows_none = true},
     {"mean staleness", offsetof(struct run_group, staleness), 2, ""},
 };
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -38,7 +43,7 @@ static bool is_shown(const struct run_groups *groups, size_t column)
 {
     for (size_t i = 0; i < groups->count; i++) {
         const struct statistics *value = value_of(&groups->list[i], column);
-        if (value->count > 0 && value->mean >= 0.005) {
+        if (value->count > 0 && (value->mean >= 0.005 || columns[column].shows_none)) {
             return true;
         }
     }
@@ -116,7 +121,14 @@ void page_table_write(FILE *page, const struct run_groups *groups)
         }
         fprintf(page, "</tr>\n");
     }
-    fprintf(page, "</tbody></table></div>\n%s",
+    fprintf(page, "</tbody></table></div>\n");
+    if (is_shown(groups, INPUT_WAIT)) {
+        fprintf(page, "<p class=\"note\">Input wait: the share of its steps' time that a worker "
+                      "waited for its next batch. What reading ahead takes from computing, on the "
+                      "same cores, is not in it; <code>ringside compare --input-gap</code> "
+                      "measures both.</p>\n");
+    }
+    fprintf(page, "%s",
             has_repeats ? "<p class=\"note\">Mean over the completed runs ± half of its 95 % "
                           "interval (Student's t).</p>\n"
                         : "");

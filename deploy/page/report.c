@@ -6,6 +6,7 @@
 #include "deploy/page/sections.h"
 #include "deploy/plot/plots.h"
 #include "deploy/report/fault_costs.h"
+#include "deploy/report/input_gap.h"
 #include "deploy/report/run_classes.h"
 #include "deploy/report/run_groups.h"
 #include "deploy/report/table.h"
@@ -131,6 +132,20 @@ static enum status write_files(const struct report *report, const char *folder)
     return status;
 }
 
+/* Written as JSON, and printed. */
+static enum status report_input_gaps(const struct report *report, const char *folder)
+{
+    struct input_gaps gaps;
+    enum status status = input_gaps_of(report->runs, report->count, &gaps);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    input_gaps_print(stdout, &gaps);
+    status = input_gaps_write(&gaps, folder);
+    input_gaps_finish(&gaps);
+    return status;
+}
+
 enum status report_write(const struct report *report, const char *folder)
 {
     if (report->count == 0) {
@@ -144,6 +159,8 @@ enum status report_write(const struct report *report, const char *folder)
     run_classes_print(stdout, report->runs, report->count);
     table_print_verdicts(stdout, report->runs, report->count);
     fault_costs_print(stdout, report->runs, report->count);
+    enum status gap_status = report_input_gaps(report, folder);
+    status = status == STATUS_OK ? gap_status : status;
     if (status == STATUS_OK) {
         printf("report: %s/report.html\n", folder);
     }

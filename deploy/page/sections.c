@@ -6,6 +6,7 @@
 #include "deploy/page/html.h"
 #include "deploy/page/html_critical.h"
 #include "deploy/page/html_faults.h"
+#include "deploy/page/html_input.h"
 #include "deploy/page/run_command.h"
 #include "deploy/report/group_scaling.h"
 #include "deploy/report/run_classes.h"
@@ -212,11 +213,10 @@ static void write_critical(FILE *file, struct writing *writing)
     html_critical(file, writing->page->groups);
 }
 
-/* What a run's faults have cost shows beside a run without them, so the writer takes all runs. They
- * are copies of structs, which own nothing. */
-static void write_faults(FILE *file, struct writing *writing)
+/* All runs in a row, with the labels of their groups, for writers that set one beside another. They
+ * are copies of structs, which own nothing; the caller frees the array. NULL: no memory. */
+static struct run_folder *copy_runs(const struct run_groups *groups, size_t *ret_count)
 {
-    const struct run_groups *groups = writing->page->groups;
     struct run_folder *runs = calloc(groups->run_count + 1, sizeof(*runs));
     size_t count = 0;
     for (size_t i = 0; runs != NULL && i < groups->count; i++) {
@@ -225,6 +225,26 @@ static void write_faults(FILE *file, struct writing *writing)
             snprintf(runs[count++].label, sizeof(runs[0].label), "%.127s", groups->list[i].label);
         }
     }
+    *ret_count = count;
+    return runs;
+}
+
+static void write_input(FILE *file, struct writing *writing)
+{
+    struct input_gaps gaps;
+    size_t count;
+    struct run_folder *runs = copy_runs(writing->page->groups, &count);
+    if (runs != NULL && input_gaps_of(runs, count, &gaps) == STATUS_OK) {
+        html_input_gaps(file, &gaps);
+        input_gaps_finish(&gaps);
+    }
+    free(runs);
+}
+
+static void write_faults(FILE *file, struct writing *writing)
+{
+    size_t count;
+    struct run_folder *runs = copy_runs(writing->page->groups, &count);
     html_faults(file, runs, count);
     free(runs);
     WRITE_FIGURES(file, writing, figure_faults);
@@ -404,6 +424,7 @@ static const struct {
     {"Convergence", write_convergence},
     {"Throughput and scaling", write_throughput},
     {"Where the time went", write_times},
+    {"Input gap", write_input},
     {"Critical path", write_critical},
     {"Staleness", write_staleness},
     {"Faults", write_faults},

@@ -2,6 +2,8 @@
 #include "deploy/report/run_folder.h"
 
 #include "common/base/log.h"
+#include "common/job/job.h"
+#include "common/options/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +56,11 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
     const char *faults =
         json_string_value(json_object_get(json_object_get(run.job, "options"), "fault"));
     if (faults != NULL && strcmp(faults, "none") != 0) {
-        snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", faults");
+        used += snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", faults");
+    }
+    const char *data = json_string_value(json_object_get(run.summary, "dataset"));
+    if (data != NULL && names_is_synthetic(data)) {
+        snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", synthetic");
     }
     *ret_run = run;
     return STATUS_OK;
@@ -193,4 +199,18 @@ void run_folder_format(const struct run_folder *run, const char *key, char *ret_
     } else {
         snprintf(ret_text, text_size, "%lld", (long long)json_integer_value(value));
     }
+}
+
+bool run_folder_input_wait(const struct run_folder *run, double *ret_percent)
+{
+    const char *model = json_string_value(json_object_get(run->summary, "model"));
+    const json_t *waited = find(run, "ms_per_step.input_wait");
+    double total = run_folder_number(run, "ms_per_step.total");
+    bool is_external =
+        model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
+    if (is_external || !json_is_number(waited) || total <= 0) {
+        return false;
+    }
+    *ret_percent = 100 * json_number_value(waited) / total;
+    return true;
 }

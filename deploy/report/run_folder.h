@@ -51,6 +51,10 @@ void run_folder_value(const struct run_folder *run, const char *key, char *ret_t
 void run_folder_format(const struct run_folder *run, const char *key, char *ret_text,
                        size_t text_size);
 
+/* The share of its steps' time that a worker waited for its next batch, in percent. False if that
+ * was not measured, as of a program of one's own. */
+bool run_folder_input_wait(const struct run_folder *run, double *ret_percent);
+
 /* The number behind a key; 0 if there is none. */
 double run_folder_number(const struct run_folder *run, const char *key);
 

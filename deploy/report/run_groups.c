@@ -57,16 +57,21 @@ static void count_ending(const struct run_folder *run, struct run_group *group)
 
 static void take_means(struct run_group *group)
 {
-    double rates[RUN_GROUP_RUNS_MAX];
-    size_t count = 0;
+    double rates[RUN_GROUP_RUNS_MAX], waits[RUN_GROUP_RUNS_MAX];
+    size_t count = 0, wait_count = 0;
     for (size_t i = 0; i < group->count; i++) {
         count_ending(group->runs[i], group);
         double rate = steady_rate_of(group->runs[i]);
+        if (run_folder_is_completed(group->runs[i]) &&
+            run_folder_input_wait(group->runs[i], &waits[wait_count])) {
+            wait_count++;
+        }
         if (run_folder_is_completed(group->runs[i]) && rate > 0) {
             rates[count++] = rate;
         }
     }
     group->steady_rate = statistics_of(rates, count);
+    group->input_wait = statistics_of(waits, wait_count);
     group->rate = gather(group, "images_per_second", 1);
     group->accuracy = gather(group, "test_accuracy", 100);
     group->compute_ms = gather(group, "ms_per_step.compute", 1);

@@ -29,7 +29,8 @@ struct run_group {
     struct statistics steady_rate; // the same without the first epoch, where there are several
     struct statistics accuracy;    // percent
     struct statistics compute_ms, exchange_ms, input_ms;
-    struct statistics staleness; // mean
+    struct statistics input_wait; // percent: see run_folder_input_wait
+    struct statistics staleness;  // mean
 };
 
 struct run_groups {

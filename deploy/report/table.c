@@ -15,6 +15,9 @@ struct column {
     const char *heading, *key;
 };
 
+// A key that no file has: the share of input_wait.
+#define INPUT_WAIT "input_wait"
+
 static const struct column columns[] = {
     {"mode", "mode"},
     {"workers", "workers"},
@@ -26,6 +29,7 @@ static const struct column columns[] = {
     {"compute ms", "ms_per_step.compute"},
     {"exchange ms", "ms_per_step.exchange_wait"},
     {"input ms", "ms_per_step.input_wait"},
+    {"input wait", INPUT_WAIT},
     {"wire ms", "ms_per_step.wire"},
     {"copy ms", "ms_per_step.copy"},
     {"lost", "workers_lost"},
@@ -93,6 +97,12 @@ void table_cell(const struct run_folder *runs, size_t run, size_t index, char *r
     }
     if (strcmp(column->key, "outcome") == 0) {
         run_folder_outcome(&runs[run], ret_text, text_size);
+        return;
+    }
+    if (strcmp(column->key, INPUT_WAIT) == 0) {
+        double percent = 0;
+        bool is_known = run_folder_input_wait(&runs[run], &percent);
+        snprintf(ret_text, text_size, is_known ? "%.1f %%" : "-", percent);
         return;
     }
     run_folder_format(&runs[run], column->key, ret_text, text_size);

@@ -66,13 +66,13 @@ worker                  common/base common/trace common/vector common/options co
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
 deploy/hosts            common/base common/options common/security common/transport common/job common/service common/live deploy/system deploy/agent
-deploy/sweep            common/base common/plan common/job deploy/system
+deploy/sweep            common/base common/options common/plan common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/trace            common/base common/trace
 deploy/predict          common/base common/vector common/plan common/job worker/exchange/chunks
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
-deploy/report           common/base common/trace common/job deploy/system deploy/sweep
+deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options
 deploy/calibrate        common/base common/trace common/vector common/job deploy/system deploy/trace deploy/predict deploy/report
 deploy/plot             common/base deploy/system deploy/sweep deploy/report
 deploy/page             common/base common/job deploy/system deploy/sweep deploy/report deploy/plot

@@ -15,7 +15,7 @@
 
 struct row {
     const char *name;
-    const char *path; // "", ":DIR", ":FILE"
+    const char *path; // "", ":DIR", ":FILE", "[:DATA]"
     const struct dataset_ops *ops;
 };
 
@@ -52,7 +52,7 @@ enum status dataset_open(const char *data, const struct dataset_options *options
                   known_names + 2);
         return STATUS_INVALID;
     }
-    if (row->path[0] != '\0' && path[0] == '\0') {
+    if (row->path[0] == ':' && path[0] == '\0') {
         log_error("--data: %s needs %s: --data %s%s", row->name,
                   strcmp(row->path, ":DIR") == 0 ? "the folder of its files" : "its file",
                   row->name, row->path);

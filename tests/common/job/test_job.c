@@ -275,7 +275,9 @@ static void the_variable_of_data_may_be_the_folder_in_which_datasets_lie(void **
     assert_int_equal(setenv("RINGSIDE_DATA", folder, 1), 0); // there is no room for more
     refuse_value("data", "cifar10", "cifar10 needs the folder of its files");
     assert_int_equal(setenv("RINGSIDE_DATA", "/images", 1), 0);
-    const char *const whole[] = {"shapes", "pack", "cifar10:/x", "/images", ""};
+    job_data_complete("synthetic:cifar10", text);
+    assert_string_equal(text, "synthetic:cifar10:/images/cifar10");
+    const char *const whole[] = {"shapes", "synthetic", "pack", "cifar10:/x", "/images", ""};
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
         job_data_complete(whole[i], text);
         assert_string_equal(text, whole[i]);
@@ -292,6 +294,9 @@ static void a_path_is_given_where_a_dataset_takes_one(void **state)
     refuse_value("data", "pack", "pack needs its file: pack:FILE");
     refuse_value("data", "shapes:/data", "shapes takes no path");
     refuse_value("data", "shapes:", "shapes takes no path");
+    refuse_value("data", "synthetic:", "another dataset follows, or nothing does");
+    refuse_value("data", "synthetic:synthetic", "another dataset follows, or nothing does");
+    refuse_value("data", "synthetic:cifar:/data", "did you mean cifar10?");
     assert_string_equal(SAMPLE_JOB("data=cifar10:/a:b=c").data, "cifar10:/a:b=c");
 }
 

@@ -140,6 +140,7 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 0, "test accuracy", "81.25 %");
     check_cell(test, 0, "compute ms", "6.50");
     check_cell(test, 0, "exchange ms", "0.25");
+    check_cell(test, 0, "input wait", "1.8 %"); // 0.125 of 6.875 ms
     check_cell(test, 0, "wire ms", "1.50");
     check_cell(test, 0, "copy ms", "0.75");
     check_cell(test, 0, "lost", "0");
@@ -148,7 +149,7 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 1, "images/s", "150");
     check_cell(test, 1, "ratio", "1.50");
     check_cell(test, 1, "outcome", "failed");
-    assert_null(table_heading(15));
+    assert_null(table_heading(16));
     assert_null(table_heading(1000));
 }
 
@@ -282,12 +283,13 @@ static void the_markdown_table_ends_with_the_verdicts(void **state)
     char *text = sample_runs_read(test->folder, "table.md");
     assert_string_equal(
         text, "| mode | workers | servers | transport | images/s | ratio | test accuracy | compute "
-              "ms | exchange ms | input ms | wire ms | copy ms | lost | parameters | outcome |\n"
-              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+              "ms | exchange ms | input ms | input wait | wire ms | copy ms | lost | parameters | "
+              "outcome |\n"
+              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
               "| ps-sync | 2 | 1 | shm | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
-              "1.50 | 0.75 | 0 | 111111111111 | completed |\n"
+              "1.8 % | 1.50 | 0.75 | 0 | 111111111111 | completed |\n"
               "| ring | 2 | 0 | shm | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
-              "1.50 | 0.75 | 0 | 111111111111 | completed |\n\n"
+              "1.8 % | 1.50 | 0.75 | 0 | 111111111111 | completed |\n\n"
               "same bits: 2 runs with N = 2 end with the same parameters (111111111111)\n");
     free(text);
 }

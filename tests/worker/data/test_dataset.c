@@ -46,7 +46,9 @@ static void a_dataset_without_files_takes_no_folder(void **state)
 {
     (void)state;
     check_refused("shapes:/data", "leave out \":/data\"");
-    check_refused("synthetic:x:y", "leave out \":x:y\"");
+    check_refused("synthetic:x:y", "no dataset is called \"x\"");
+    check_refused("synthetic:synthetic", "leave out \":synthetic\"");
+    check_refused("synthetic:cifar10", "--data cifar10:DIR");
 }
 
 static void check_sane(const char *data, enum dataset_split split)
