@@ -15,7 +15,8 @@ struct byte_images {
     struct dataset dataset;
     struct part parts[BYTE_IMAGES_FILES_MAX];
     uint32_t part_count;
-    uint8_t *labels; // (sample_count)
+    uint8_t *labels;  // (sample_count)
+    char *class_text; // owned; NULL: none
     float scale[BYTE_IMAGES_CHANNELS_MAX], shift[BYTE_IMAGES_CHANNELS_MAX];
 };
 
@@ -48,6 +49,7 @@ void byte_images_destroy(struct byte_images *images)
         data_file_close(images->parts[i].file);
     }
     free(images->labels);
+    free(images->class_text);
     free(images);
 }
 
@@ -73,6 +75,13 @@ enum status byte_images_add(struct byte_images *images, const struct byte_record
     images->dataset.sample_count = count + records->count;
     images->parts[images->part_count++] = (struct part){.records = *records, .file = file};
     return STATUS_OK;
+}
+
+void byte_images_take_class_text(struct byte_images *images, char *text)
+{
+    assert(images->class_text == NULL);
+    images->class_text = text;
+    images->dataset.class_text = text;
 }
 
 struct dataset *byte_images_dataset(struct byte_images *images)

@@ -42,6 +42,9 @@ void byte_images_destroy(struct byte_images *images); // NULL is fine
 enum status byte_images_add(struct byte_images *images, const struct byte_records *records,
                             struct data_file *file, char *ret_why, size_t why_size);
 
+/* Takes the names of classes, as struct dataset has them. At most once. */
+void byte_images_take_class_text(struct byte_images *images, char *text);
+
 struct dataset *byte_images_dataset(struct byte_images *images);
 
 /* Of dataset_ops. */

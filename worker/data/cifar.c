@@ -6,9 +6,14 @@
 #include "worker/data/cifar.h"
 
 #include "common/base/log.h"
+#include "worker/data/class_names.h"
 #include "worker/data/dataset_rows.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 // Ways to write the name of each file of a split; the second is that of the official archive.
 #define NAMES_OF(folder, name)      \
@@ -25,6 +30,9 @@ static const char *const train_names_10[][3] = {
 static const char *const test_names_10[][3] = {CIFAR10("test_batch.bin"), {NULL}};
 static const char *const train_names_100[][3] = {CIFAR100("train.bin"), {NULL}};
 static const char *const test_names_100[][3] = {CIFAR100("test.bin"), {NULL}};
+static const char *const class_names_100[] = CIFAR100("fine_label_names.txt");
+
+#define CLASSES_MAX 100
 
 // Means and deviations are those of the 50,000 training images, to four digits.
 const struct cifar cifar10 = {
@@ -60,6 +68,7 @@ const struct cifar cifar100 = {
         },
     .train_names = train_names_100,
     .test_names = test_names_100,
+    .class_names = class_names_100,
     .label_bytes = 2, // of 20 groups of classes, which are not used; of the class
     .file_records_max = 50000,
 };
@@ -109,6 +118,76 @@ static enum status add_file(const struct cifar *cifar, struct byte_images *image
     return status;
 }
 
+/* Cuts a text into lines, of which a last empty one does not count, and each has to say something.
+ * Returns how many there are, or `max` + 1 if they are more. */
+static uint32_t cut_lines(char *text, char **ret_lines, uint32_t max)
+{
+    uint32_t count = 0;
+    for (char *line = text; *line != '\0' && count <= max; count++) {
+        size_t size = strcspn(line, "\n");
+        char *next = line + size + (line[size] == '\n');
+        line[size] = '\0';
+        line[strcspn(line, "\r")] = '\0';
+        if (line[0] == '\0') {
+            break;
+        }
+        if (count < max) {
+            ret_lines[count] = line;
+        }
+        line = next;
+    }
+    return count;
+}
+
+static enum status read_class_names(const struct cifar *cifar, const struct data_file *file,
+                                    struct byte_images *images)
+{
+    char *lines[CLASSES_MAX], *list;
+    uint32_t class_count = cifar->format.class_count;
+    char *text = strndup(file->size > 0 ? (const char *)file->bytes : "", file->size);
+    if (text == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    uint32_t count = cut_lines(text, lines, class_count);
+    list = count == class_count ? class_names_list(lines, count) : NULL;
+    free(text);
+    if (count != class_count) {
+        log_error("%s must have the names of %u classes, one on each line: take that of the "
+                  "official archive, or remove it",
+                  file->path, class_count);
+        return STATUS_MALFORMED;
+    }
+    if (list == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    byte_images_take_class_text(images, list);
+    return STATUS_OK;
+}
+
+/* Names of classes are for people, so they may be missing. */
+static enum status add_class_names(const struct cifar *cifar, const char *folder,
+                                   struct byte_images *images)
+{
+    char path[DATA_FILE_PATH_BYTES];
+    const char *const *name = cifar->class_names;
+    struct data_file *file;
+    bool is_there = false;
+    for (; name != NULL && *name != NULL && !is_there; name++) {
+        int size = snprintf(path, sizeof(path), "%s/%s", folder, *name);
+        is_there = size < (int)sizeof(path) && access(path, F_OK) == 0;
+    }
+    if (!is_there) {
+        return STATUS_OK;
+    }
+    enum status status = data_file_open(folder, cifar->class_names, cifar->advice, &file);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = read_class_names(cifar, file, images);
+    data_file_close(file);
+    return status;
+}
+
 static enum status open_split(const struct cifar *cifar, const char *path, enum dataset_split split,
                               struct dataset **ret_dataset)
 {
@@ -124,6 +203,11 @@ static enum status open_split(const struct cifar *cifar, const char *path, enum 
             byte_images_destroy(images);
             return status;
         }
+    }
+    status = add_class_names(cifar, path, images);
+    if (status != STATUS_OK) {
+        byte_images_destroy(images);
+        return status;
     }
     *ret_dataset = byte_images_dataset(images);
     return STATUS_OK;

@@ -13,8 +13,9 @@ struct cifar {
     const char *name, *advice; // for messages
     struct byte_format format;
     const char *const (*train_names)[3], *const (*test_names)[3]; // of files; end with NULL
-    uint32_t label_bytes;      // of a record; the last one is the class
-    uint32_t file_records_max; // what the official files hold
+    const char *const *class_names; // ways to write the name of their file; NULL: it has none
+    uint32_t label_bytes;           // of a record; the last one is the class
+    uint32_t file_records_max;      // what the official files hold
 };
 
 extern const struct cifar cifar10, cifar100;

@@ -231,6 +231,51 @@ static void a_record_of_cifar100_has_its_class_second(void **state)
     temp_folder_destroy(folder);
 }
 
+/* A training file of one record, and a file of names that are c0, c1, ... */
+static char *write_named(uint32_t name_count, const char *end_of_line)
+{
+    static const uint8_t record[2 + PIXEL_BYTES];
+    char text[2048];
+    size_t used = 0;
+    for (uint32_t i = 0; i < name_count; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "c%u%s", i, end_of_line);
+    }
+    char *folder = temp_folder_create();
+    temp_folder_write(folder, "train.bin", record, sizeof(record));
+    temp_folder_write(folder, "fine_label_names.txt", text, used);
+    return folder;
+}
+
+static void cifar100_has_the_names_of_its_classes_where_their_file_is(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"\n", "\r\n"};
+    for (size_t i = 0; i < 2; i++) {
+        char *folder = write_named(100, ends[i]), data[512];
+        struct dataset *dataset;
+        snprintf(data, sizeof(data), "cifar100:%s", folder);
+        assert_int_equal(
+            dataset_open(data, &(struct dataset_options){.split = DATASET_TRAIN}, &dataset),
+            STATUS_OK);
+        assert_int_equal(strncmp(dataset->class_text, "[\"c0\",\"c1\",", 11), 0);
+        assert_non_null(strstr(dataset->class_text, ",\"c99\"]"));
+        dataset_close(dataset);
+        temp_folder_destroy(folder);
+    }
+}
+
+static void names_of_other_classes_are_refused(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = {0, 99, 101};
+    for (size_t i = 0; i < 3; i++) {
+        char *folder = write_named(counts[i], "\n");
+        refusal_check("cifar100", folder, DATASET_TRAIN, STATUS_MALFORMED,
+                      (const char *[3]){"fine_label_names.txt", "the names of 100 classes", NULL});
+        temp_folder_destroy(folder);
+    }
+}
+
 static void the_real_training_images_are_balanced_and_normalised(void **state)
 {
     (void)state;
@@ -258,6 +303,8 @@ int main(void)
         cmocka_unit_test(a_label_out_of_range_is_refused_with_its_record),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
         cmocka_unit_test(a_record_of_cifar100_has_its_class_second),
+        cmocka_unit_test(cifar100_has_the_names_of_its_classes_where_their_file_is),
+        cmocka_unit_test(names_of_other_classes_are_refused),
         cmocka_unit_test(the_real_training_images_are_balanced_and_normalised),
         cmocka_unit_test(the_real_test_images_are_as_many_as_they_should),
     };

@@ -2,8 +2,8 @@
 #include "worker/data/images/image_set.h"
 
 #include "common/base/log.h"
-#include "common/base/printable.h"
 #include "common/vector/layout.h"
+#include "worker/data/class_names.h"
 #include "worker/data/images/image_cache.h"
 #include "worker/data/images/image_check.h"
 #include "worker/data/validation.h"
@@ -220,45 +220,13 @@ static enum status check_each_class(const struct image_set *set)
     return STATUS_OK;
 }
 
-/* Writes a name as JSON has it, without its '\0'; returns where the next one goes. */
-static char *put_name(char *at, const char *name)
-{
-    char shown[PATH_BYTES];
-    snprintf(shown, sizeof(shown), "%s", name);
-    printable_make_utf8(shown);
-    *at++ = '"';
-    for (const char *from = shown; *from != '\0'; from++) {
-        if (*from == '\t') {
-            *at++ = '\\';
-            *at++ = 't';
-            continue;
-        }
-        if (*from == '"' || *from == '\\') {
-            *at++ = '\\';
-        }
-        *at++ = *from;
-    }
-    *at++ = '"';
-    return at;
-}
-
 static enum status list_classes(struct image_set *set, const struct dataset_options *options)
 {
     const struct image_list *classes = image_set_classes(set);
-    size_t size = 3;
-    for (uint32_t i = 0; i < classes->class_count; i++) {
-        size += 2 * strlen(classes->classes[i]) + 3;
-    }
-    char *text = malloc(size), *at = text;
+    char *text = class_names_list(classes->classes, classes->class_count);
     if (text == NULL) {
         return STATUS_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < classes->class_count; i++) {
-        *at++ = i == 0 ? '[' : ',';
-        at = put_name(at, classes->classes[i]);
-    }
-    *at++ = ']';
-    *at = '\0';
     if (strlen(text) <= DATASET_CLASS_TEXT_BYTES) {
         set->class_text = text;
         return STATUS_OK;
