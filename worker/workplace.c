@@ -14,6 +14,7 @@
 #include "worker/data/statistics.h"
 #include "worker/model/description.h"
 #include "worker/train/examiner.h"
+#include "worker/train/job_model.h"
 #include "worker/train/slices.h"
 
 #include <jansson.h>
@@ -65,15 +66,29 @@ static enum status resolve(const struct job *job, const struct dataset *train, b
                                : status;
 }
 
+/* A label must have an output. */
+static enum status check_classes(const struct job *job, const struct dataset *dataset)
+{
+    if (job_class_count(job, dataset) >= dataset->class_count) {
+        return STATUS_OK;
+    }
+    log_error(
+        "--classes %u: %s has %u classes, and each needs an output: raise it, or leave it out",
+        job->classes, job->data, dataset->class_count);
+    return STATUS_INVALID;
+}
+
 /* Training images resolve the normalization, by which others are then read, too. */
 static enum status open_images(const struct job *job, enum dataset_split split, bool tells,
                                struct normalization *normalization, struct dataset **ret_dataset)
 {
     struct dataset *dataset;
+    bool has_own_size = split == DATASET_TEST && job->eval_size > 0;
+    uint32_t size = has_own_size ? job->eval_size : job->image_size;
     const struct dataset_options options = {
         .seed = job->seed,
         .split = split,
-        .image_size = job->image_size,
+        .image_size = size,
         .skips_bad = job->bad_images == BAD_IMAGES_SKIP,
         .tells = tells,
     };
@@ -81,13 +96,16 @@ static enum status open_images(const struct job *job, enum dataset_split split, 
     if (status != STATUS_OK) {
         return status;
     }
-    status = resolve(job, dataset, tells, normalization);
+    status = check_classes(job, dataset);
+    if (status == STATUS_OK) {
+        status = resolve(job, dataset, tells, normalization);
+    }
     if (status != STATUS_OK) {
         dataset_close(dataset);
         return status;
     }
     status = dataset_normalize(dataset, normalization, &dataset);
-    return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
+    return status == STATUS_OK ? dataset_resize(dataset, size, ret_dataset) : status;
 }
 
 /* The job's options were checked. */
@@ -320,13 +338,14 @@ enum status workplace_describe_model(void)
     if (read_job(&job) != STATUS_OK) {
         return STATUS_INVALID;
     }
+    job.eval_size = 0; // of training
     struct normalization normalization = {.kind =
                                               NORMALIZATION_USUAL}; // shapes do not depend on it
     enum status status = open_images(&job, DATASET_TEST, false, &normalization, &images);
     if (status != STATUS_OK) {
         return status;
     }
-    status = description_make(job.model, images->sample, images->class_count, &text);
+    status = description_make(job.model, images->sample, job_class_count(&job, images), &text);
     dataset_close(images);
     if (status != STATUS_OK) {
         log_error("model %s cannot be described for images of %s: %s", job.model, job.data,

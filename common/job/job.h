@@ -41,6 +41,7 @@
 #define JOB_GPU_SERVER_WORKERS_MAX 16        // of servers that keep parameters on a GPU
 #define JOB_CONNECTIONS_MAX        1000      // of a process to shards and workers
 #define JOB_IMAGE_SIZE_MAX         1024
+#define JOB_CLASSES_MAX            1000000
 
 struct job {
     struct mode mode;
@@ -50,6 +51,8 @@ struct job {
     char model[JOB_NAME_BYTES];
     char data[JOB_PATH_BYTES];           // "cifar10:/data"
     uint32_t image_size;                 // rows and columns of images; 0: as the data have them
+    uint32_t eval_size;                  // the same of test images; 0: image_size
+    uint32_t classes;                    // outputs of the model; 0: as many as the data have
     enum bad_images bad_images;          // in folders of images
     char augment[JOB_AUGMENT_BYTES];     // of training images: none, or see augmentation.h
     char normalize[JOB_NORMALIZE_BYTES]; // of all images: usual, or see normalization.h

@@ -97,7 +97,7 @@ static enum status prepare_model(struct examiner *examiner)
         return STATUS_OK;
     }
     struct model_options options = job_model_options(examiner->job, batch_size, examiner->device,
-                                                     examiner->train, &examiner->source);
+                                                     examiner->test, &examiner->source);
     options.has_region = false; // nobody else reads them
     examiner->takes_bytes = options.source != NULL;
     enum status status = model_create(&options, examiner->device, &examiner->model);
@@ -141,7 +141,8 @@ static enum status examine_rank(struct examiner *examiner, uint32_t rank,
     };
     struct evaluator *evaluator = NULL;
     if (status == STATUS_OK) {
-        status = evaluator_create(&batches, examiner->test, examiner->model, &evaluator);
+        const struct evaluator_models models = {.trained = examiner->model};
+        status = evaluator_create(&batches, examiner->test, &models, &evaluator);
     }
     if (status == STATUS_OK) {
         status = evaluator_run(evaluator, report);

@@ -1,6 +1,7 @@
 /* Turns a job's choices into those of models. */
 #include "worker/train/job_model.h"
 
+#include "common/base/log.h"
 #include "common/job/carriers.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
@@ -31,6 +32,11 @@ static enum precision precision_of(enum job_precision precision)
     return PRECISION_FP32;
 }
 
+uint32_t job_class_count(const struct job *job, const struct dataset *dataset)
+{
+    return job->classes > 0 ? job->classes : dataset->class_count;
+}
+
 struct model_options job_model_options(const struct job *job, uint32_t batch_size,
                                        const struct device *device, const struct dataset *dataset,
                                        struct pixels_source *source)
@@ -40,7 +46,7 @@ struct model_options job_model_options(const struct job *job, uint32_t batch_siz
     return (struct model_options){
         .name = job->model,
         .input = dataset->sample,
-        .class_count = dataset->class_count,
+        .class_count = job_class_count(job, dataset),
         .batch_size = batch_size,
         .seed = job->seed,
         .bucket_bytes = phases_bucket_bytes(job),
@@ -49,4 +55,34 @@ struct model_options job_model_options(const struct job *job, uint32_t batch_siz
         .source = takes_bytes ? source : NULL,
         .has_region = has_peers && endpoints_may_share(job->transport),
     };
+}
+
+enum status job_create_sized_model(const struct job *job, const struct dataset *train,
+                                   const struct model *trained, struct device *device,
+                                   const struct dataset *test, struct job_sized_model *ret_sized)
+{
+    struct model *model = NULL;
+    const struct shape *from = &train->sample, *to = &test->sample;
+    ret_sized->model = NULL;
+    if (from->rows == to->rows && from->columns == to->columns) {
+        return STATUS_OK;
+    }
+    struct model_options options =
+        job_model_options(job, job_batch_max(job), device, test, &ret_sized->source);
+    options.has_region = false; // it has no gradients
+    enum status status = model_create(&options, device, &model);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (model_layout(model)->value_count != model_layout(trained)->value_count) {
+        log_error("--eval-size %u: model %s, which trains on images of %ux%u, has another number "
+                  "of parameters for %ux%u, since its last layers fix the size: leave out "
+                  "--eval-size, or choose a model that ends with global pooling, such as resnet20 "
+                  "or resnet50v2",
+                  job->eval_size, job->model, from->rows, from->columns, to->rows, to->columns);
+        model_destroy(model);
+        return STATUS_INVALID;
+    }
+    ret_sized->model = model;
+    return STATUS_OK;
 }

@@ -17,8 +17,10 @@ struct augmentation slices_augmentation(const struct job *job)
     return augmentation;
 }
 
-static enum status create_batches(struct slice *slice, const struct slices_sources *sources)
+static enum status create_batches(struct slice *slice, const struct slices_sources *sources,
+                                  struct model *sized_model)
 {
+    const struct evaluator_models models = {sources->model, sized_model};
     const struct job *job = sources->job;
     struct batcher_options options = {
         .batch_size = job_batch_max(job),
@@ -48,7 +50,7 @@ static enum status create_batches(struct slice *slice, const struct slices_sourc
     options.trace = NULL;
     options.sample_count = sources->test_samples;
     options.depth = 1;
-    return evaluator_create(&options, sources->test, sources->model, &slice->evaluator);
+    return evaluator_create(&options, sources->test, &models, &slice->evaluator);
 }
 
 /* All begin with those that the model begins with. */
@@ -73,6 +75,10 @@ enum status slices_init(struct slices *slices, const struct slices_sources *sour
         .model = sources->model,
     };
     enum status status = slices->list != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    if (status == STATUS_OK) {
+        status = job_create_sized_model(sources->job, sources->train, sources->model,
+                                        sources->device, sources->test, &slices->sized);
+    }
     for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
         struct slice *slice = &slices->list[i];
         slice->rank = sources->ranks.first + i;
@@ -80,7 +86,7 @@ enum status slices_init(struct slices *slices, const struct slices_sources *sour
         straggling_init(&slice->straggling, sources->job, slice->rank);
         status = create_statistics(slice, slices);
         if (status == STATUS_OK) {
-            status = create_batches(slice, sources);
+            status = create_batches(slice, sources, slices->sized.model);
         }
     }
     return status;
@@ -94,6 +100,7 @@ void slices_finish(struct slices *slices)
         free(slices->list[i].statistics);
     }
     free(slices->list);
+    model_destroy(slices->sized.model);
     *slices = (struct slices){0};
 }
 

@@ -14,6 +14,7 @@
 #include "worker/disturb/straggling.h"
 #include "worker/model/model.h"
 #include "worker/train/evaluator.h"
+#include "worker/train/job_model.h"
 
 #include <stdint.h>
 
@@ -44,7 +45,8 @@ struct slice {
 struct slices {
     struct slice *list; // (count), owned
     uint32_t count;
-    struct model *model; // borrowed
+    struct model *model;          // borrowed
+    struct job_sized_model sized; // its model is owned
 };
 
 /* What they are made of; borrowed. */

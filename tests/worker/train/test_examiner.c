@@ -156,7 +156,9 @@ static void evaluate(const struct fixture *fixture, uint32_t rank, const float *
     memcpy(model_params(model), model_params(fixture->model),
            model_layout(model)->value_count * sizeof(float));
     memcpy(model_statistics(model), statistics, fixture->statistic_count * sizeof(float));
-    assert_int_equal(evaluator_create(&batches, fixture->test, model, &evaluator), STATUS_OK);
+    assert_int_equal(evaluator_create(&batches, fixture->test,
+                                      &(struct evaluator_models){model, NULL}, &evaluator),
+                     STATUS_OK);
     assert_int_equal(evaluator_run(evaluator, &report), STATUS_OK);
     evaluator_destroy(evaluator);
     model_destroy(model);
