@@ -7,6 +7,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/job/job_text.h"
 #include "common/vector/layout.h"
+#include "worker/data/loaders.h"
 #include "worker/data/normalized.h"
 #include "worker/data/pack/pack_write.h"
 #include "worker/data/preview/preview.h"
@@ -33,14 +34,12 @@ static const bool is_debug_build = false;
 static const bool is_debug_build = true;
 #endif
 
-static uint32_t thread_count(const struct job *job, uint32_t local_size)
+/* Of the host's cores, by the workers that share them. */
+static uint32_t share_of_cores(const struct job *job, uint32_t local_size)
 {
-    if (job->threads > 0) {
-        return job->threads;
-    }
     uint32_t sharers = local_size > 0 ? local_size : job_carriers(job).processes;
-    uint32_t threads = cores_available() / sharers;
-    return threads > 0 ? threads : 1;
+    uint32_t cores = cores_available() / sharers;
+    return cores > 0 ? cores : 1;
 }
 
 /* Counts the figures of training images, if that is asked for. */
@@ -154,7 +153,7 @@ static struct device_options device_options_of(const struct job *job,
                                                const struct workplace_seat *seat)
 {
     return (struct device_options){
-        .threads = thread_count(job, seat->local_size),
+        .threads = job->threads > 0 ? job->threads : share_of_cores(job, seat->local_size),
         .local_rank = seat->local_rank,
         .allows_nondeterministic = job->allow_nondeterministic,
         .timing_ms_max = 1000 * job_timing_seconds(job),
@@ -179,7 +178,27 @@ static enum status open_data_and_device(struct workplace *workplace, const struc
     if (status != STATUS_OK) {
         return status;
     }
+    const struct loaders_options loaders = {.threads = job->loader_threads,
+                                            .processors = share_of_cores(job, seat->local_size)};
+    status = loaders_create(&loaders, &workplace->loaders);
+    if (status != STATUS_OK) {
+        return status;
+    }
     return device_open(job->device, &device, &workplace->device);
+}
+
+// NOLINTNEXTLINE(misc-redundant-expression): two limits that have to agree.
+static_assert(JOB_LOADER_THREADS_MAX <= LOADERS_MAX, "a job may ask for as many threads");
+
+static struct trainer_tools tools_of(const struct workplace *workplace)
+{
+    return (struct trainer_tools){
+        .device = workplace->device,
+        .train = workplace->train,
+        .test = workplace->test,
+        .loaders = workplace->loaders,
+        .trace = workplace->trace,
+    };
 }
 
 enum status workplace_open(struct workplace *workplace, const struct job *job,
@@ -208,12 +227,7 @@ fail:
 
 enum status workplace_build(struct workplace *workplace, const struct job *job, uint32_t process)
 {
-    const struct trainer_tools tools = {
-        .device = workplace->device,
-        .train = workplace->train,
-        .test = workplace->test,
-        .trace = workplace->trace,
-    };
+    const struct trainer_tools tools = tools_of(workplace);
     return trainer_create(job, carriers_block(job_carriers(job), process), &tools,
                           &workplace->trainer);
 }
@@ -228,6 +242,7 @@ void workplace_close(struct workplace *workplace)
 {
     workplace_clear(workplace);
     device_close(workplace->device);
+    loaders_destroy(workplace->loaders);
     dataset_close(workplace->test);
     dataset_close(workplace->train);
     *workplace = (struct workplace){0};
@@ -293,8 +308,8 @@ static enum status examine(const struct job *job, struct checkpoint_reader *chec
     enum status status =
         open_data_and_device(workplace, job, &(struct workplace_seat){.process = 0});
     if (status == STATUS_OK) {
-        status = examiner_run(job, checkpoint, workplace->device, workplace->train, workplace->test,
-                              &result);
+        const struct trainer_tools tools = tools_of(workplace);
+        status = examiner_run(job, checkpoint, &tools, &result);
     }
     if (status != STATUS_OK) {
         return status;

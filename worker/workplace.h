@@ -14,6 +14,7 @@
 
 struct workplace {
     struct dataset *train, *test;
+    struct loaders *loaders; // that read both
     struct device *device;
     struct trainer *trainer;
     char figures[WORKPLACE_FIGURES_BYTES]; // M,M,M/D,D,D of pixels; "": they are not of bytes

@@ -42,6 +42,7 @@
 #define JOB_CONNECTIONS_MAX        1000      // of a process to shards and workers
 #define JOB_IMAGE_SIZE_MAX         1024
 #define JOB_CLASSES_MAX            1000000
+#define JOB_LOADER_THREADS_MAX     256 // of a process
 
 struct job {
     struct mode mode;
@@ -78,6 +79,7 @@ struct job {
     char device[JOB_NAME_BYTES];
     char server_device[JOB_NAME_BYTES]; // host, cuda, cuda:1
     uint32_t threads;                   // per worker; 0: cores / workers on the host
+    uint32_t loader_threads;            // per worker process; 0: auto, see worker/data/loaders.h
     enum job_conv conv;
     enum job_precision precision;
     bool allow_nondeterministic;   // algorithms whose bits differ from run to run

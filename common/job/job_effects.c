@@ -184,7 +184,8 @@ static const struct effect effects[] = {
 /* What is about models, data and devices of ours. A program of its own brings its own. */
 static const char ours[] =
     "data|image-size|eval-size|classes|augment|normalize|shard|eval|limit-train|limit-test|device|"
-    "conv|precision|allow-nondeterministic|cuda-engines|cuda-graphs|cuda-peers|cuda-sync-check";
+    "conv|precision|loader-threads|allow-nondeterministic|cuda-engines|cuda-graphs|cuda-peers|"
+    "cuda-sync-check";
 
 static const struct effect *find(const char *name)
 {

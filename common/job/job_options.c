@@ -23,6 +23,12 @@ static const struct option_choice bucket_sizes[] = {
     {NULL, NULL},
 };
 
+static const struct option_choice loader_threads[] = {
+    {"auto", "begins with one, and adds threads while training waits for images and the worker "
+             "uses less than its share of the host's cores"},
+    {NULL, NULL},
+};
+
 const struct option job_options[] = {
     {.name = "mode",
      .letter = 'm',

@@ -12,12 +12,13 @@
  * about how a job is carried out, and leave its bits as they are. Only of ranks that are left out
  * the bits depend: those that a loss has taken may come back. */
 static const char *const may_differ[] = {
-    "threads",     "server-threads",  "servers",        "transport",
-    "connections", "security",        "all-reduce",     "cuda-peers",
-    "cuda-graphs", "cuda-sync-check", "report-every",   "start-timeout",
-    "lost-after",  "stall-warn",      "stall-fail",     "checkpoint-every",
-    "keep",        "processes",       "on-loss",        "min-workers",
-    "fault",       "timeline",        "timeline-steps", "without-ranks",
+    "threads",        "server-threads",  "servers",        "transport",
+    "connections",    "security",        "all-reduce",     "cuda-peers",
+    "cuda-graphs",    "cuda-sync-check", "report-every",   "start-timeout",
+    "lost-after",     "stall-warn",      "stall-fail",     "checkpoint-every",
+    "keep",           "processes",       "on-loss",        "min-workers",
+    "fault",          "timeline",        "timeline-steps", "without-ranks",
+    "loader-threads",
 };
 
 static bool may_change(const char *name, const struct job *job)

@@ -74,14 +74,20 @@ static enum status refuse_number(const struct option *row, const char *value, ch
     return STATUS_INVALID;
 }
 
+/* Whether it is the word that a number may be instead. */
+static bool is_word(const struct option *row, const char *value)
+{
+    return row->choices != NULL && strcmp(row->choices[0].name, value) == 0;
+}
+
 static enum status set_whole(const struct option *row, void *values, const char *value,
                              char *ret_error, size_t error_size)
 {
     char *field = field_of(row, values);
-    uint64_t whole;
+    uint64_t whole = 0;
     // Limits are compared as integers: a double cannot tell large ones from their neighbours.
-    if (!number_whole(value, strlen(value), UINT64_MAX, &whole) || whole < (uint64_t)row->min ||
-        whole > (uint64_t)row->max) {
+    if (!is_word(row, value) && (!number_whole(value, strlen(value), UINT64_MAX, &whole) ||
+                                 whole < (uint64_t)row->min || whole > (uint64_t)row->max)) {
         return refuse_number(row, value, ret_error, error_size);
     }
     if (row->type == OPTION_U64) {
@@ -98,8 +104,7 @@ static enum status set_real(const struct option *row, void *values, const char *
                             char *ret_error, size_t error_size)
 {
     double real = 0;
-    bool is_word = row->choices != NULL && strcmp(row->choices[0].name, value) == 0;
-    if (!is_word && (!parse_real(value, &real) || real < row->min || real > row->max)) {
+    if (!is_word(row, value) && (!parse_real(value, &real) || real < row->min || real > row->max)) {
         return refuse_number(row, value, ret_error, error_size);
     }
     memcpy(field_of(row, values), &real, sizeof(real));

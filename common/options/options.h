@@ -22,9 +22,9 @@
 
 enum option_type {
     OPTION_FLAG,   // bool; --name, --no-name, --name=true|false
-    OPTION_U32,    // uint32_t
+    OPTION_U32,    // uint32_t; or the only one of choices, a word that stands for 0
     OPTION_U64,    // uint64_t
-    OPTION_REAL,   // double; or the only one of choices, a word that stands for 0
+    OPTION_REAL,   // double; or a word, as above
     OPTION_TEXT,   // char[size]
     OPTION_NAME,   // char[size], one of choices
     OPTION_CHOICE, // an enum whose values are the places of choices; or see struct option_picked
@@ -54,7 +54,7 @@ struct option {
     size_t offset, size;  // of the field in the set's values
     const char *fallback; // default, as text; NULL in a row that is only shown, and has none
     double min, max;      // numbers only, inclusive
-    // Of a real number: one, and min is above 0. Of a text: what there is; is_valid decides.
+    // Of a number: one, and min is above 0. Of a text: what there is; is_valid decides.
     const struct option_choice *choices;
 
     /* Extra check of a text, a choice or a list, NULL if there is none: writes why it is refused.

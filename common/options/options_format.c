@@ -86,7 +86,11 @@ void option_format(const struct option *row, const void *values, char *ret_text,
         break;
     case OPTION_U32:
         memcpy(&narrow, field, sizeof(narrow));
-        snprintf(ret_text, text_size, "%u", narrow);
+        if (row->choices != NULL && narrow < row->min) {
+            snprintf(ret_text, text_size, "%s", row->choices[0].name);
+        } else {
+            snprintf(ret_text, text_size, "%u", narrow);
+        }
         break;
     case OPTION_U64:
         memcpy(&whole, field, sizeof(whole));

@@ -106,6 +106,9 @@ static const struct phrase phrases[] = {
     {"bucket-mb", NULL, "buckets of %s MiB"},
     {"connections", "1", "%s connection"},
     {"connections", NULL, "%s connections"},
+    {"loader-threads", "auto", "threads for images as needed"},
+    {"loader-threads", "1", "%s thread for images"},
+    {"loader-threads", NULL, "%s threads for images"},
     {"threads", "1", "%s thread"},
     {"threads", NULL, "%s threads"},
 };

@@ -20,6 +20,10 @@ static json_t *option_json(const struct option *row, const struct job *job)
 {
     const char *field = (const char *)job + row->offset;
     char text[OPTION_VALUE_BYTES];
+    option_format(row, job, text, sizeof(text));
+    if (row->choices != NULL && strcmp(row->choices[0].name, text) == 0) {
+        return json_string(text); // also of a number
+    }
     switch (row->type) {
     case OPTION_FLAG:
         return json_boolean(*(const bool *)(const void *)field);
@@ -28,16 +32,12 @@ static json_t *option_json(const struct option *row, const struct job *job)
     case OPTION_U64:
         return integer(*(const uint64_t *)(const void *)field);
     case OPTION_REAL:
-        if (row->choices != NULL && *(const double *)(const void *)field < row->min) {
-            return json_string(row->choices[0].name);
-        }
         return json_real(*(const double *)(const void *)field);
     case OPTION_TEXT:
     case OPTION_NAME:
     case OPTION_CHOICE:
     case OPTION_PARSED:
     case OPTION_LIST:
-        option_format(row, job, text, sizeof(text));
         return json_string(text);
     }
     return NULL;

@@ -69,9 +69,9 @@ static void check_classes(const json_t *job)
 static void train(const char *data, const char *const *design,
                   char ret_digest[PROGRAM_DIGEST_BYTES])
 {
-    const char *const rest[] = {"-n",           "3",   "--model",        "cnn", "--data",  data,
-                                "--image-size", "32",  "--global-batch", "24",  "--steps", "6",
-                                "--augment",    "flip"};
+    const char *const rest[] = {"-n",           "3",    "--model",        "cnn", "--data",  data,
+                                "--image-size", "32",   "--global-batch", "24",  "--steps", "6",
+                                "--augment",    "cifar"};
     const size_t count = sizeof(rest) / sizeof(rest[0]);
     const char *args[24];
     size_t used = count;
@@ -97,6 +97,34 @@ static void both_designs_train_with_equal_bits(void **state)
     assert_string_equal(digest, first);
     train(data, carried, digest);
     assert_string_equal(digest, first);
+}
+
+/* Of three processes, and of one that carries all ranks. */
+static void check_threads(const char *data)
+{
+    static const char *const counts[] = {"1", "2", "4", "auto"};
+    char first[PROGRAM_DIGEST_BYTES], digest[PROGRAM_DIGEST_BYTES];
+    for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(counts[0]); i++) {
+        const char *const design[] = {
+            "--mode",           "ring",        "--processes", i % 2 == 0 ? "0" : "1",
+            "--loader-threads", counts[i / 2], NULL};
+        train(data, design, i == 0 ? first : digest);
+        if (i > 0) {
+            assert_string_equal(digest, first);
+        }
+    }
+}
+
+static void the_number_of_threads_that_read_images_changes_no_bit(void **state)
+{
+    const struct command_test *test = *state;
+    char data[PROGRAM_PATH_BYTES + 16];
+    make_folder(test);
+    snprintf(data, sizeof(data), "images:%s", test->folder);
+    check_threads(data);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
+    snprintf(data, sizeof(data), "cifar10:%s/cifar10", getenv("RINGSIDE_DATA"));
+    check_threads(data);
 }
 
 static void check_said(const struct command_test *test, const char *text)
@@ -285,6 +313,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_designs_train_with_equal_bits, command_test_set_up,
                                         command_test_tear_down),
+        cmocka_unit_test_setup_teardown(the_number_of_threads_that_read_images_changes_no_bit,
+                                        command_test_set_up, command_test_tear_down),
         cmocka_unit_test_setup_teardown(packs_train_with_the_bits_of_their_folder,
                                         command_test_set_up, command_test_tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_packed_is_refused, command_test_set_up,

@@ -1,187 +1,269 @@
-/* Batches read ahead into a ring of slots.
+/* Batches read ahead into a ring of slots, by threads that take a few samples at a time.
  *
  * There is one slot more than batches are read ahead: the one that the caller holds. Batches are
  * counted from 0; batch i lies in slot i modulo the number of slots.
  *
- *     taken - 1          held by the caller, until the next batcher_next
- *     taken ... ready-1  read, waiting
- *     ready              being filled by the loader, the only thread that does
+ *     taken - 1            held by the caller, until the next batcher_next
+ *     taken ... ready-1    read, waiting
+ *     ready ... begun-1    being read; of the last one, samples from next_sample on are still to be
+ *                          handed out
  *
- * A seek drops what waits and begins a new generation; the loader notices between two samples, and
- * throws away what it was filling. batcher_destroy is a seek to nowhere. The mutex guards all that
- * changes, but for the slots themselves: filling one and using one are kept apart by the counts. */
+ * Samples are handed out in portions, in order, so batches end in about their order; who reads
+ * which portion is left to chance, and changes nothing. A slow sample holds up its own batch alone:
+ * others are read meanwhile, as far ahead as there are slots.
+ *
+ * A seek drops what waits and begins a new generation. Threads notice between two samples. Until
+ * the last portion of an earlier generation has ended nothing is handed out, as it may lie in any
+ * slot. batcher_destroy is a seek to nowhere. The lock of the loaders guards all that changes, but
+ * for the slots' memory: filling a slot and using one are kept apart by the counts. */
 #include "worker/data/batcher.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/base/memory.h"
 #include "common/base/random.h"
-#include "worker/data/augment/augment.h"
+#include "common/vector/layout.h"
+#include "worker/data/batch_slots.h"
+#include "worker/data/loaders.h"
+#include "worker/data/sample_reader.h"
 #include "worker/data/sampler.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #define DEPTH_MAX 1024
 
-struct position {
-    uint64_t epoch, step;
-};
-
-struct slot {
-    void *pixels; // (batch_size, C, H, W), floats or bytes
-    uint32_t *labels;
-    uint64_t *sample_keys;
-    uint32_t count;
-    uint64_t epoch;
-};
+// A portion has at most so many bytes, unless it is one sample, and of a batch at most a part:
+// enough that taking one costs nothing, few enough that threads end a batch together.
+#define PORTION_BYTES  65536
+#define BATCH_PORTIONS 8
 
 struct batcher {
+    struct loaders_source source; // of the loaders
     struct batcher_options options;
-    const struct dataset *dataset;     // borrowed
-    uint64_t sample_bytes, slot_bytes; // of pixels
+    uint32_t portion; // samples
 
     // Owned.
-    struct slot *slots; // (slot_count), views into the memory
-    uint32_t slot_count;
-    void *memory; // of all slots: pixels, then keys, then labels
-    uint64_t memory_bytes;
-    bool has_locked_memory; // for the device
-
-    // Used by whoever fills: the loader if there is one.
+    struct batch_slots slots;
     struct sampler *sampler;
-    uint32_t *indices; // (batch_size)
-    bool augments;
-    struct augment_image image; // as stored
-    uint8_t *stored, *spare;    // (C, H, W) each, one allocation from `stored` on; NULL: none
+    struct sample_reader reader;
 
-    pthread_t loader;
-    bool has_loader, has_lock;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; // any of what follows
-    uint64_t taken, ready;
-    struct position position; // of batch `ready`
-    enum status failure;      // of batch `ready`: it cannot be read
-    bool is_stopping;
+    struct loaders *loaders; // borrowed or owned
+    bool owns_loaders, has_joined;
+    pthread_mutex_t *lock;  // of the loaders
+    pthread_cond_t changed; // for the user: a batch is there, it cannot be read, or the last
+                            // portion of an earlier generation has ended
+    bool has_condition;
+    uint64_t taken, ready, begun;
+    uint32_t next_sample;           // of batch `begun` - 1; batch_size: all are handed out
+    struct batch_position position; // of batch `begun`
+    bool is_opening;                // somebody finds out what batch `begun` has
+    uint32_t working;               // portions that are being read
+    uint32_t stale;                 // those of earlier generations
+    enum status failure;            // of batch `failed`, the first that cannot be read
+    uint64_t failed;
+    uint64_t read_ns;                // when the last batch had been read, with a trace
     atomic_uint_fast64_t generation; // changes under the lock; peeked at without it
 };
 
-/* ---- filling ---- */
+/* ---- filling: with the lock held, which is given up between begin_work and end_work ---- */
 
 static bool is_at_end(const struct batcher *batcher)
 {
     return batcher->position.step >= sampler_step_count(batcher->sampler);
 }
 
-static struct position position_after(const struct batcher *batcher, struct position position)
+static struct batch_position position_after(const struct batcher *batcher,
+                                            struct batch_position position)
 {
     position.step++;
     if (batcher->options.is_training && position.step == sampler_step_count(batcher->sampler)) {
-        position = (struct position){.epoch = position.epoch + 1};
+        position = (struct batch_position){.epoch = position.epoch + 1};
     }
     return position;
 }
 
-/* The same pixels or bytes as without an augmentation, of a changed image. */
-static enum status read_augmented(struct batcher *batcher, uint64_t epoch, uint32_t index,
-                                  void *pixels, uint32_t *ret_label)
+static struct batch_slot *slot_of(const struct batcher *batcher, uint64_t batch)
 {
-    uint64_t key = random_key(batcher->options.seed, RANDOM_AUGMENT, epoch, index);
-    bool reads_bytes = batcher->options.reads_bytes;
-    uint8_t *bytes = reads_bytes ? pixels : batcher->stored;
-    enum status status = dataset_read_bytes(batcher->dataset, index, bytes, ret_label);
+    return &batcher->slots.list[batch % batcher->slots.count];
+}
+
+static bool has_open_batch(const struct batcher *batcher)
+{
+    return batcher->next_sample < batcher->options.batch_size;
+}
+
+/* Whether there is a batch to begin, and a slot for it. */
+static bool may_begin(const struct batcher *batcher)
+{
+    uint32_t depth = batcher->options.depth > 0 ? batcher->options.depth : 1;
+    return batcher->begun - batcher->taken < depth && !is_at_end(batcher);
+}
+
+static bool has_work(const struct batcher *batcher)
+{
+    return batcher->failure == STATUS_OK && batcher->stale == 0 && !batcher->is_opening &&
+           (has_open_batch(batcher) || may_begin(batcher));
+}
+
+static uint64_t begin_work(struct batcher *batcher)
+{
+    batcher->working++;
+    uint64_t generation = atomic_load(&batcher->generation);
+    pthread_mutex_unlock(batcher->lock);
+    return generation;
+}
+
+/* False: the work was for an earlier generation. */
+static bool end_work(struct batcher *batcher, uint64_t generation)
+{
+    pthread_mutex_lock(batcher->lock);
+    if (atomic_load(&batcher->generation) == generation) {
+        batcher->working--;
+        return true;
+    }
+    batcher->stale--;
+    if (batcher->stale == 0) {
+        pthread_cond_broadcast(&batcher->changed);
+        loaders_wake(batcher->loaders);
+    }
+    return false;
+}
+
+/* Finds out which samples batch `begun` has; a new epoch is a shuffle. */
+static void open_batch(struct batcher *batcher)
+{
+    struct batch_slot *slot = slot_of(batcher, batcher->begun);
+    struct batch_position position = batcher->position;
+    batcher->is_opening = true;
+    uint64_t generation = begin_work(batcher);
+    sampler_take(batcher->sampler, position.epoch, position.step, slot->indices, &slot->count);
+    slot->position = position;
+    slot->pending = batcher->options.batch_size;
+    slot->began_ns = trace_begin(batcher->options.trace);
+    if (end_work(batcher, generation)) {
+        batcher->is_opening = false;
+        batcher->begun++;
+        batcher->next_sample = 0;
+        batcher->position = position_after(batcher, position);
+        loaders_wake(batcher->loaders);
+    }
+}
+
+/* Reads samples into a slot. Gives up when the generation is over. */
+static enum status fill(struct batcher *batcher, const struct batch_slot *slot, struct span samples,
+                        uint64_t generation)
+{
+    const struct batcher_options *options = &batcher->options;
+    uint64_t epoch = slot->position.epoch, sample_bytes = batcher->reader.sample_bytes;
+    struct sample_room *room;
+    enum status status = sample_reader_begin(&batcher->reader, &room);
     if (status != STATUS_OK) {
         return status;
     }
-    augment_apply(&batcher->options.augmentation, &batcher->image, key, bytes, batcher->spare);
-    if (!reads_bytes) {
-        dataset_convert(batcher->dataset, bytes, pixels);
-    }
-    return STATUS_OK;
-}
-
-static enum status read_sample(struct batcher *batcher, uint64_t epoch, uint32_t index,
-                               void *pixels, uint32_t *ret_label)
-{
-    if (batcher->augments) {
-        return read_augmented(batcher, epoch, index, pixels, ret_label);
-    }
-    if (batcher->options.reads_bytes) {
-        return dataset_read_bytes(batcher->dataset, index, pixels, ret_label);
-    }
-    return dataset_read(batcher->dataset, index, pixels, ret_label);
-}
-
-/* Reads the batch of a position into a slot. Gives up when the generation is over. */
-static enum status fill(struct batcher *batcher, struct slot *slot, struct position position,
-                        uint64_t generation)
-{
-    sampler_take(batcher->sampler, position.epoch, position.step, batcher->indices, &slot->count);
-    slot->epoch = position.epoch;
-    for (uint32_t i = 0; i < batcher->options.batch_size; i++) {
+    for (uint64_t i = samples.offset; i < samples.offset + samples.count; i++) {
         if (atomic_load_explicit(&batcher->generation, memory_order_relaxed) != generation) {
-            return STATUS_OK;
+            break;
         }
-        uint32_t index = i < slot->count ? batcher->indices[i] : 0;
-        void *pixels = (char *)slot->pixels + i * batcher->sample_bytes;
-        enum status status = read_sample(batcher, position.epoch, index, pixels, &slot->labels[i]);
+        uint32_t index = i < slot->count ? slot->indices[i] : 0;
+        void *pixels = (char *)slot->pixels + i * sample_bytes;
+        status = sample_reader_read(&batcher->reader, room, epoch, index, pixels, &slot->labels[i]);
         if (status != STATUS_OK) {
-            return status;
+            break;
         }
-        slot->sample_keys[i] =
-            random_key(batcher->options.seed, RANDOM_DROPOUT, position.epoch, index);
+        slot->sample_keys[i] = random_key(options->seed, RANDOM_DROPOUT, epoch, index);
     }
-    return STATUS_OK;
+    sample_reader_end(&batcher->reader, room);
+    return status;
 }
 
-/* Fills the slot of batch `ready`. Called with the lock held, which it gives up meanwhile. */
-static void fill_next(struct batcher *batcher)
+/* In a timeline one batch is read after the other: each from its begin, or the end of the one
+ * before, on. */
+static void record(struct batcher *batcher, const struct batch_slot *slot)
 {
-    uint64_t generation = atomic_load(&batcher->generation);
-    struct position position = batcher->position;
-    struct slot *slot = &batcher->slots[batcher->ready % batcher->slot_count];
-    pthread_mutex_unlock(&batcher->lock);
-    uint64_t began_ns = trace_enter(batcher->options.trace, TRACE_READ, TRACE_NO_BUCKET);
-    enum status status = fill(batcher, slot, position, generation);
-    trace_leave(batcher->options.trace, began_ns,
-                &(struct trace_tag){.kind = TRACE_READ,
-                                    .bucket = TRACE_NO_BUCKET,
-                                    .step = position.epoch * sampler_step_count(batcher->sampler) +
-                                            position.step});
-    pthread_mutex_lock(&batcher->lock);
-    if (atomic_load(&batcher->generation) != generation) {
+    struct trace_tape *tape = batcher->options.trace;
+    if (tape == NULL) {
         return;
     }
-    batcher->failure = status;
-    if (status == STATUS_OK) {
+    uint64_t before_ns = batcher->read_ns;
+    batcher->read_ns = clock_now_ns();
+    trace_record(
+        tape, slot->began_ns > before_ns ? slot->began_ns : before_ns, batcher->read_ns,
+        &(struct trace_tag){.kind = TRACE_READ,
+                            .bucket = TRACE_NO_BUCKET,
+                            .step = slot->position.epoch * sampler_step_count(batcher->sampler) +
+                                    slot->position.step});
+}
+
+static void note_read(struct batcher *batcher, struct batch_slot *slot, uint32_t samples)
+{
+    slot->pending -= samples;
+    uint64_t before = batcher->ready;
+    while (batcher->ready < batcher->begun && slot_of(batcher, batcher->ready)->pending == 0) {
+        record(batcher, slot_of(batcher, batcher->ready));
         batcher->ready++;
-        batcher->position = position_after(batcher, position);
     }
-    pthread_cond_broadcast(&batcher->changed);
+    if (batcher->ready > before) {
+        pthread_cond_broadcast(&batcher->changed);
+    }
 }
 
-/* Whether there is a batch to fill, and a slot for it. */
-static bool may_fill(const struct batcher *batcher)
+/* Portions after a failure are not handed out, so those that fail are of the first batches. */
+static void note_failure(struct batcher *batcher, uint64_t batch, enum status status)
 {
-    return batcher->ready - batcher->taken < batcher->options.depth && !is_at_end(batcher) &&
-           batcher->failure == STATUS_OK;
+    if (batcher->failure == STATUS_OK || batch < batcher->failed) {
+        batcher->failure = status;
+        batcher->failed = batch;
+        pthread_cond_broadcast(&batcher->changed);
+    }
 }
 
-static void *run_loader(void *argument)
+static void read_portion(struct batcher *batcher)
 {
-    struct batcher *batcher = argument;
-    pthread_mutex_lock(&batcher->lock);
-    while (!batcher->is_stopping) {
-        if (may_fill(batcher)) {
-            fill_next(batcher);
-        } else {
-            pthread_cond_wait(&batcher->changed, &batcher->lock);
-        }
+    uint64_t batch = batcher->begun - 1;
+    uint32_t left = batcher->options.batch_size - batcher->next_sample;
+    uint32_t count = left < batcher->portion ? left : batcher->portion;
+    const struct span samples = {batcher->next_sample, count};
+    struct batch_slot *slot = slot_of(batcher, batch);
+    batcher->next_sample += count;
+    uint64_t generation = begin_work(batcher);
+    uint64_t began_ns = trace_enter(batcher->options.trace, TRACE_READ, TRACE_NO_BUCKET);
+    enum status status = fill(batcher, slot, samples, generation);
+    trace_leave(batcher->options.trace, began_ns, NULL);
+    if (!end_work(batcher, generation)) {
+        return;
     }
-    pthread_mutex_unlock(&batcher->lock);
-    return NULL;
+    if (status != STATUS_OK) {
+        note_failure(batcher, batch, status);
+    } else {
+        note_read(batcher, slot, count);
+    }
+}
+
+/* Begins a batch, or reads a portion of one. */
+static void work(struct batcher *batcher)
+{
+    if (has_open_batch(batcher)) {
+        read_portion(batcher);
+    } else {
+        open_batch(batcher);
+    }
+}
+
+static void source_work(struct loaders_source *source)
+{
+    work((struct batcher *)source);
+}
+
+/* In batches of which all samples are handed out. */
+static uint64_t source_ahead(const struct loaders_source *source)
+{
+    const struct batcher *batcher = (const struct batcher *)source;
+    if (!has_work(batcher)) {
+        return LOADERS_NOTHING;
+    }
+    return batcher->begun - batcher->taken - (has_open_batch(batcher) ? 1 : 0);
 }
 
 /* ---- creation ---- */
@@ -209,120 +291,59 @@ static enum status check_options(struct batcher_options *options, const struct d
     return STATUS_OK;
 }
 
-static uint64_t sample_bytes(const struct batcher *batcher)
+static void plan_portions(struct batcher *batcher)
 {
-    const struct shape *shape = &batcher->dataset->sample;
-    struct pixels_source source;
-    if (batcher->options.reads_bytes && dataset_describe(batcher->dataset, &source)) {
-        return pixels_bytes(&source);
-    }
-    return (uint64_t)shape->channels * shape->rows * shape->columns * sizeof(float);
+    uint32_t batch_size = batcher->options.batch_size;
+    uint64_t fitting = PORTION_BYTES / batcher->reader.sample_bytes;
+    uint32_t most = batch_size / BATCH_PORTIONS;
+    uint32_t portion = fitting < most ? (uint32_t)fitting : most;
+    batcher->portion = portion > 0 ? portion : 1;
+    batcher->next_sample = batch_size; // no batch has begun
 }
 
-/* Every slot begins at a multiple of MEMORY_ALIGNMENT. */
-static enum status create_slots(struct batcher *batcher)
+/* Without loaders that others share, one thread, or none. */
+static enum status join_loaders(struct batcher *batcher)
 {
-    uint64_t batch_size = batcher->options.batch_size;
-    batcher->slot_count = batcher->options.depth + 1;
-    batcher->sample_bytes = sample_bytes(batcher);
-    uint64_t pixel_bytes, sample_count = batcher->slot_count * batch_size;
-    if (__builtin_mul_overflow(batch_size, batcher->sample_bytes, &batcher->slot_bytes) ||
-        __builtin_add_overflow(batcher->slot_bytes, MEMORY_ALIGNMENT - 1, &batcher->slot_bytes) ||
-        __builtin_mul_overflow(batcher->slot_bytes, batcher->slot_count, &pixel_bytes) ||
-        __builtin_add_overflow(pixel_bytes, sample_count * (sizeof(uint64_t) + sizeof(uint32_t)),
-                               &batcher->memory_bytes)) {
-        return STATUS_NO_MEMORY;
+    static const struct loaders_options one = {.threads = 1, .processors = 1};
+    bool shares = batcher->options.depth > 0 && batcher->options.loaders != NULL;
+    batcher->loaders = shares ? batcher->options.loaders : NULL;
+    if (!shares) {
+        enum status status =
+            loaders_create(batcher->options.depth > 0 ? &one : NULL, &batcher->loaders);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        batcher->owns_loaders = true;
     }
-    batcher->slot_bytes -= batcher->slot_bytes % MEMORY_ALIGNMENT;
-    pixel_bytes = batcher->slot_count * batcher->slot_bytes;
-    batcher->slots = calloc(batcher->slot_count, sizeof(*batcher->slots));
-    batcher->indices = calloc(batch_size, sizeof(*batcher->indices));
-    batcher->memory = memory_create_large(batcher->memory_bytes);
-    if (batcher->slots == NULL || batcher->indices == NULL || batcher->memory == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    char *pixels = batcher->memory;
-    uint64_t *keys = (void *)(pixels + pixel_bytes);
-    uint32_t *labels = (void *)(keys + sample_count);
-    for (uint32_t i = 0; i < batcher->slot_count; i++) {
-        batcher->slots[i] = (struct slot){
-            .pixels = pixels + i * batcher->slot_bytes,
-            .labels = labels + i * batch_size,
-            .sample_keys = keys + i * batch_size,
-        };
-    }
-    struct device *device = batcher->options.device;
-    batcher->has_locked_memory =
-        device != NULL && device_lock_memory(device, batcher->memory, batcher->memory_bytes);
+    batcher->source = (struct loaders_source){.ahead = source_ahead, .work = source_work};
+    batcher->lock = loaders_lock(batcher->loaders);
+    pthread_mutex_lock(batcher->lock);
+    loaders_join(batcher->loaders, &batcher->source);
+    pthread_mutex_unlock(batcher->lock);
+    batcher->has_joined = true;
     return STATUS_OK;
 }
 
-/* Whether training images can be changed, and memory for that. */
-static enum status prepare_augmentation(struct batcher *batcher)
-{
-    const struct batcher_options *options = &batcher->options;
-    struct pixels_source source;
-    char why[AUGMENT_WHY_BYTES];
-    if (!options->is_training || !augmentation_is_on(&options->augmentation)) {
-        return STATUS_OK;
-    }
-    if (!dataset_describe(batcher->dataset, &source)) {
-        log_error(
-            "--augment needs images that are stored as bytes, as cifar10 and mnist have them; "
-            "leave it out");
-        return STATUS_INVALID;
-    }
-    batcher->image = augment_image_of(&source);
-    if (augment_check(&options->augmentation, &batcher->image, why, sizeof(why)) != STATUS_OK) {
-        log_error("--augment: %s", why);
-        return STATUS_INVALID;
-    }
-    uint64_t bytes = pixels_bytes(&source);
-    batcher->stored = calloc(2, bytes);
-    if (batcher->stored == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    batcher->spare = batcher->stored + bytes;
-    batcher->augments = true;
-    return STATUS_OK;
-}
-
-/* Signals are for the thread that made the loader. */
-static enum status start_loader(struct batcher *batcher)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&batcher->loader, NULL, run_loader, batcher);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0) {
-        return STATUS_NO_MEMORY;
-    }
-    batcher->has_loader = true;
-    pthread_setname_np(batcher->loader, "loader");
-    return STATUS_OK;
-}
-
-static enum status init(struct batcher *batcher)
+static enum status init(struct batcher *batcher, const struct dataset *dataset)
 {
     enum status status = sampler_create(&batcher->options, &batcher->sampler);
     if (status != STATUS_OK) {
         return status;
     }
-    status = create_slots(batcher);
+    status = sample_reader_init(&batcher->reader, &batcher->options, dataset);
     if (status != STATUS_OK) {
         return status;
     }
-    status = prepare_augmentation(batcher);
+    const struct batcher_options *options = &batcher->options;
+    status = batch_slots_init(&batcher->slots, options->depth + 1, options->batch_size,
+                              batcher->reader.sample_bytes, options->device);
     if (status != STATUS_OK) {
         return status;
     }
-    if (pthread_mutex_init(&batcher->lock, NULL) != 0) {
-        return STATUS_NO_MEMORY;
-    }
+    plan_portions(batcher);
     pthread_cond_init(&batcher->changed, NULL); // which never fails on Linux
-    batcher->has_lock = true;
-    return batcher->options.depth > 0 ? start_loader(batcher) : STATUS_OK;
+    batcher->has_condition = true;
+    return join_loaders(batcher);
 }
 
 enum status batcher_create(const struct batcher_options *options, const struct dataset *dataset,
@@ -338,8 +359,7 @@ enum status batcher_create(const struct batcher_options *options, const struct d
         return STATUS_NO_MEMORY;
     }
     batcher->options = checked;
-    batcher->dataset = dataset;
-    status = init(batcher);
+    status = init(batcher, dataset);
     if (status != STATUS_OK) {
         if (status == STATUS_NO_MEMORY) {
             log_error("not enough memory to read %u batches of %u samples ahead", checked.depth,
@@ -352,14 +372,27 @@ enum status batcher_create(const struct batcher_options *options, const struct d
     return STATUS_OK;
 }
 
-static void stop_loader(struct batcher *batcher)
+/* What is being read belongs to the past. With the lock held. */
+static void begin_generation(struct batcher *batcher)
 {
-    pthread_mutex_lock(&batcher->lock);
-    batcher->is_stopping = true;
     atomic_fetch_add(&batcher->generation, 1);
-    pthread_cond_broadcast(&batcher->changed);
-    pthread_mutex_unlock(&batcher->lock);
-    pthread_join(batcher->loader, NULL);
+    batcher->stale += batcher->working;
+    batcher->working = 0;
+    batcher->is_opening = false;
+    batcher->ready = batcher->begun = batcher->taken;
+    batcher->next_sample = batcher->options.batch_size;
+    batcher->failure = STATUS_OK;
+}
+
+static void leave_loaders(struct batcher *batcher)
+{
+    pthread_mutex_lock(batcher->lock);
+    begin_generation(batcher);
+    loaders_leave(batcher->loaders, &batcher->source);
+    while (batcher->stale > 0) {
+        pthread_cond_wait(&batcher->changed, batcher->lock);
+    }
+    pthread_mutex_unlock(batcher->lock);
 }
 
 void batcher_destroy(struct batcher *batcher)
@@ -367,59 +400,69 @@ void batcher_destroy(struct batcher *batcher)
     if (batcher == NULL) {
         return;
     }
-    if (batcher->has_loader) {
-        stop_loader(batcher);
+    if (batcher->has_joined) {
+        leave_loaders(batcher);
     }
-    if (batcher->has_lock) {
+    if (batcher->owns_loaders) {
+        loaders_destroy(batcher->loaders);
+    }
+    if (batcher->has_condition) {
         pthread_cond_destroy(&batcher->changed);
-        pthread_mutex_destroy(&batcher->lock);
     }
-    if (batcher->has_locked_memory) {
-        device_unlock_memory(batcher->options.device, batcher->memory);
-    }
-    memory_destroy_large(batcher->memory, batcher->memory_bytes);
-    free(batcher->stored);
-    free(batcher->indices);
-    free(batcher->slots);
+    batch_slots_finish(&batcher->slots);
+    sample_reader_finish(&batcher->reader);
     sampler_destroy(batcher->sampler);
     free(batcher);
 }
 
 /* ---- use ---- */
 
-/* Waits, or without a loader reads, until batch `taken` is there. Called with the lock held. */
-static void await_batch(struct batcher *batcher)
+/* Whether batch `taken` is there, cannot be read, or does not exist. */
+static bool is_decided(const struct batcher *batcher)
 {
-    while (batcher->ready == batcher->taken && !is_at_end(batcher) &&
-           batcher->failure == STATUS_OK) {
-        if (batcher->has_loader) {
-            pthread_cond_wait(&batcher->changed, &batcher->lock);
+    bool is_past_end = batcher->begun == batcher->taken && is_at_end(batcher);
+    bool has_failed = batcher->failure != STATUS_OK && batcher->failed == batcher->taken;
+    return batcher->ready > batcher->taken || is_past_end || has_failed;
+}
+
+/* Waits, or without loaders reads. Called with the lock held; tells how long. */
+static uint64_t await_batch(struct batcher *batcher)
+{
+    if (is_decided(batcher)) {
+        return 0;
+    }
+    uint64_t began_ns = clock_now_ns();
+    while (!is_decided(batcher)) {
+        if (loaders_count(batcher->loaders) > 0) {
+            pthread_cond_wait(&batcher->changed, batcher->lock);
         } else {
-            fill_next(batcher);
+            work(batcher);
         }
     }
+    return clock_now_ns() - began_ns;
 }
 
 enum status batcher_next(struct batcher *batcher, struct batch *ret_batch)
 {
-    pthread_mutex_lock(&batcher->lock);
-    await_batch(batcher);
+    pthread_mutex_lock(batcher->lock);
+    uint64_t waited_ns = await_batch(batcher);
     if (batcher->ready == batcher->taken) {
         enum status status = batcher->failure;
-        pthread_mutex_unlock(&batcher->lock);
+        pthread_mutex_unlock(batcher->lock);
         return status != STATUS_OK ? status : STATUS_END_OF_DATA;
     }
-    const struct slot *slot = &batcher->slots[batcher->taken % batcher->slot_count];
+    const struct batch_slot *slot = slot_of(batcher, batcher->taken);
     batcher->taken++;
-    pthread_cond_broadcast(&batcher->changed);
-    pthread_mutex_unlock(&batcher->lock);
+    loaders_note_use(batcher->loaders, waited_ns);
+    loaders_wake(batcher->loaders);
+    pthread_mutex_unlock(batcher->lock);
     *ret_batch = (struct batch){
         .pixels = batcher->options.reads_bytes ? NULL : slot->pixels,
         .bytes = batcher->options.reads_bytes ? slot->pixels : NULL,
         .labels = slot->labels,
         .sample_keys = slot->sample_keys,
         .count = slot->count,
-        .epoch = slot->epoch,
+        .epoch = slot->position.epoch,
     };
     return STATUS_OK;
 }
@@ -427,24 +470,22 @@ enum status batcher_next(struct batcher *batcher, struct batch *ret_batch)
 enum status batcher_seek(struct batcher *batcher, uint64_t epoch, uint64_t step)
 {
     uint64_t step_count = sampler_step_count(batcher->sampler);
-    struct position position = {0};
+    struct batch_position position = {0};
     if (batcher->options.is_training) {
         if (step > step_count) {
             log_error("step %llu of an epoch of %llu cannot be resumed", (unsigned long long)step,
                       (unsigned long long)step_count);
             return STATUS_INVALID;
         }
-        position = (struct position){.epoch = epoch, .step = step};
+        position = (struct batch_position){.epoch = epoch, .step = step};
         if (step == step_count) {
-            position = (struct position){.epoch = epoch + 1};
+            position = (struct batch_position){.epoch = epoch + 1};
         }
     }
-    pthread_mutex_lock(&batcher->lock);
-    atomic_fetch_add(&batcher->generation, 1);
-    batcher->ready = batcher->taken;
+    pthread_mutex_lock(batcher->lock);
+    begin_generation(batcher);
     batcher->position = position;
-    batcher->failure = STATUS_OK;
-    pthread_cond_broadcast(&batcher->changed);
-    pthread_mutex_unlock(&batcher->lock);
+    loaders_wake(batcher->loaders);
+    pthread_mutex_unlock(batcher->lock);
     return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* Batches for one worker, read ahead by a thread.
+/* Batches for one worker, read ahead by threads (loaders.h).
  *
  * Training: every epoch has one permutation of the samples, drawn from (seed, epoch). Step s of the
  * epoch takes samples s*G ... s*G+G-1 of it (G the global batch), and the worker `rank` the part
@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 struct batcher;
+struct loaders;
 
 /* Valid until the next batcher_next. */
 struct batch {
@@ -46,14 +47,15 @@ struct batcher_options {
     bool reads_bytes;                 // of a dataset that stores them: see dataset_describe
     struct augmentation augmentation; // training only, of a dataset that stores bytes
     uint32_t depth;                   // batches read ahead, at least 1
-    struct trace_tape *trace;         // of whoever reads; borrowed; NULL: none
+    struct loaders *loaders;          // that read, borrowed; NULL: a thread of its own
+    struct trace_tape *trace;         // of those who read; borrowed; NULL: none
     struct device *device; // that batches are copied to, borrowed; NULL: nobody says which
 };
 
-/* Borrows dataset. Starts the thread (none if depth is 0: then batcher_next reads itself). */
+/* Borrows dataset. Reading begins (not if depth is 0: then batcher_next reads itself). */
 enum status batcher_create(const struct batcher_options *options, const struct dataset *dataset,
                            struct batcher **ret_batcher);
-void batcher_destroy(struct batcher *batcher); // NULL is fine; ends the thread
+void batcher_destroy(struct batcher *batcher); // NULL is fine; ends the reading
 
 /* The next batch; training goes on for ever, from epoch 0, step 0. Evaluation: STATUS_END_OF_DATA
  * after the last one. Where a sample of the batch cannot be read: its status, until a seek. */

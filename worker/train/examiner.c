@@ -17,6 +17,7 @@ struct examiner {
     struct checkpoint_reader *checkpoint;
     struct device *device;
     const struct dataset *train, *test;
+    struct loaders *loaders;
     struct model *model;     // owned; NULL: there is none yet
     uint32_t batch_size;     // that it is compiled for
     bool has_own_statistics; // each worker evaluated with its own
@@ -137,6 +138,7 @@ static enum status examine_rank(struct examiner *examiner, uint32_t rank,
                             : examiner->test->sample_count,
         .reads_bytes = examiner->takes_bytes,
         .depth = 1,
+        .loaders = examiner->loaders,
         .device = examiner->device,
     };
     struct evaluator *evaluator = NULL;
@@ -172,16 +174,16 @@ static bool was_unsynchronised(const struct job *job, uint64_t step, const struc
 }
 
 enum status examiner_run(const struct job *job, struct checkpoint_reader *checkpoint,
-                         struct device *device, const struct dataset *train,
-                         const struct dataset *test, struct examination *ret_examination)
+                         const struct trainer_tools *tools, struct examination *ret_examination)
 {
     struct examiner examiner = {
         .job = job,
         .checkpoint = checkpoint,
-        .device = device,
-        .train = train,
-        .test = test,
-        .has_own_statistics = was_unsynchronised(job, checkpoint_step(checkpoint), train),
+        .device = tools->device,
+        .train = tools->train,
+        .test = tools->test,
+        .loaders = tools->loaders,
+        .has_own_statistics = was_unsynchronised(job, checkpoint_step(checkpoint), tools->train),
     };
     struct examination sum = {0};
     enum status status = STATUS_OK;

@@ -7,8 +7,7 @@
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/job/job.h"
-#include "worker/data/dataset.h"
-#include "worker/device/device.h"
+#include "worker/train/trainer.h"
 
 #include <stdint.h>
 
@@ -19,7 +18,6 @@ struct examination {
 
 /* Logs. */
 enum status examiner_run(const struct job *job, struct checkpoint_reader *checkpoint,
-                         struct device *device, const struct dataset *train,
-                         const struct dataset *test, struct examination *ret_examination);
+                         const struct trainer_tools *tools, struct examination *ret_examination);
 
 #endif

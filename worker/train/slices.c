@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Batches that a loader is ahead.
+// Batches that are read ahead.
 #define READ_AHEAD 4
 
 struct augmentation slices_augmentation(const struct job *job)
@@ -34,6 +34,7 @@ static enum status create_batches(struct slice *slice, const struct slices_sourc
         .reads_bytes = sources->takes_bytes,
         .augmentation = slices_augmentation(job),
         .depth = READ_AHEAD,
+        .loaders = sources->loaders,
         .device = sources->device,
     };
     const struct trace_window window = job_timeline(job);

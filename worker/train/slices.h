@@ -57,8 +57,9 @@ struct slices_sources {
     uint64_t train_samples, test_samples; // the first so many of each
     struct model *model;
     struct device *device;
-    bool takes_bytes;    // the device makes pixels
-    struct trace *trace; // for a timeline; NULL: none
+    bool takes_bytes;        // the device makes pixels
+    struct loaders *loaders; // see struct batcher_options
+    struct trace *trace;     // for a timeline; NULL: none
 };
 
 /* How training images are changed. The job's options were checked. */

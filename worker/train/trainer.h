@@ -16,12 +16,14 @@
 #include <stdint.h>
 
 struct trainer;
+struct loaders;
 
 /* What a trainer works with. Borrowed. */
 struct trainer_tools {
     struct device *device;
     const struct dataset *train, *test;
-    struct trace *trace; // for a timeline; NULL: none
+    struct loaders *loaders; // that read them; NULL: a thread for each
+    struct trace *trace;     // for a timeline; NULL: none
 };
 
 /* For a process that carries these ranks. Logs. */

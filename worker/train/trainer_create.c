@@ -138,6 +138,7 @@ static enum status create_slices(struct trainer *trainer, const struct trainer_t
         .model = trainer->model,
         .device = tools->device,
         .takes_bytes = trainer->takes_bytes,
+        .loaders = tools->loaders,
     };
     return slices_init(&trainer->slices, &sources);
 }

@@ -429,6 +429,11 @@ static void text_that_is_no_job_is_refused(void **state)
         {"data=cifar10\n", "cifar10:DIR"},
         {"bucket-mb=0\n", "must be auto, or a number from 0.001 to 65536"},
         {"bucket-mb=automatic\n", "must be auto, or a number from 0.001 to 65536"},
+        {"loader-threads=0\n",
+         "loader-threads is '0', but must be auto, or a whole number from 1 to 256"},
+        {"loader-threads=-1\n", "must be auto, or a whole number from 1 to 256"},
+        {"loader-threads=many\n",
+         "loader-threads is 'many', but must be auto, or a whole number from 1 to 256"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct job job;
@@ -449,7 +454,7 @@ static void every_row_has_what_help_shows(void **state)
         bool is_number =
             row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
         assert_true(!is_number || row->max > row->min);
-        bool may_have_word = row->type == OPTION_REAL && row->min > 0;
+        bool may_have_word = (row->type == OPTION_REAL || row->type == OPTION_U32) && row->min > 0;
         bool is_offered = row->type == OPTION_TEXT && row->is_valid != NULL;
         bool is_chosen = row->type == OPTION_CHOICE || row->type == OPTION_NAME;
         assert_true(row->choices != NULL ? is_chosen || may_have_word || is_offered : !is_chosen);

@@ -167,6 +167,12 @@ static void evaluate(const struct fixture *fixture, uint32_t rank, const float *
     sum->loss_sum += report.test_loss_sum;
 }
 
+static struct trainer_tools tools_of(const struct fixture *fixture)
+{
+    return (struct trainer_tools){
+        .device = fixture->device, .train = fixture->train, .test = fixture->test};
+}
+
 static void check_result(const char *folder, const char *mode, const char *switches, bool is_own)
 {
     struct fixture fixture = {.folder = strdup(folder)};
@@ -175,9 +181,8 @@ static void check_result(const char *folder, const char *mode, const char *switc
     open_all(&fixture);
     uint64_t value_count = model_layout(fixture.model)->value_count;
     struct checkpoint_reader *reader = write_checkpoint(&fixture, value_count, WORKERS);
-    assert_int_equal(
-        examiner_run(&fixture.job, reader, fixture.device, fixture.train, fixture.test, &result),
-        STATUS_OK);
+    const struct trainer_tools tools = tools_of(&fixture);
+    assert_int_equal(examiner_run(&fixture.job, reader, &tools, &result), STATUS_OK);
     float *mean = malloc(fixture.statistic_count * sizeof(float));
     assert_non_null(mean);
     for (uint64_t i = 0; i < fixture.statistic_count; i++) {
@@ -232,8 +237,8 @@ static void a_checkpoint_that_does_not_fit_is_refused_by_name(void **state)
         uint64_t count = model_layout(fixture.model)->value_count - cases[i].missing;
         struct checkpoint_reader *reader = write_checkpoint(&fixture, count, cases[i].ranks);
         captured_log_begin();
-        enum status status = examiner_run(&fixture.job, reader, fixture.device, fixture.train,
-                                          fixture.test, &result);
+        const struct trainer_tools tools = tools_of(&fixture);
+        enum status status = examiner_run(&fixture.job, reader, &tools, &result);
         const char *log = captured_log_end();
         assert_int_equal(status, STATUS_MISMATCH);
         assert_non_null(strstr(log, cases[i].error));
