@@ -10,18 +10,13 @@
 // the decoder work for minutes by thousands of scans.
 #define FLAGS (TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS)
 
-/* The smallest scale at which the short side has the target. */
-static tjscalingfactor choose_scale(uint32_t side, uint32_t target)
+int decode_jpeg_eighths(uint32_t side, uint32_t target)
 {
-    tjscalingfactor scale = {.num = 1, .denom = 1};
-    for (int eighths = 1; eighths < 8; eighths++) {
-        tjscalingfactor smaller = {.num = eighths, .denom = 8};
-        if ((uint32_t)TJSCALED((int)side, smaller) >= target) {
-            scale = smaller;
-            break;
-        }
+    tjscalingfactor scale = {.num = 1, .denom = 8};
+    while (scale.num < 8 && (uint32_t)TJSCALED((int)side, scale) < target) {
+        scale.num++;
     }
-    return scale;
+    return scale.num;
 }
 
 /* What the library says of an image that it could not decode in full. */
@@ -67,7 +62,7 @@ static enum status plan(const struct decoder_task *task, struct jpeg_header *ret
         return status;
     }
     uint32_t side = header.width < header.height ? header.width : header.height;
-    tjscalingfactor scale = choose_scale(side, task->target);
+    const tjscalingfactor scale = {.num = decode_jpeg_eighths(side, task->target), .denom = 8};
     uint32_t width = (uint32_t)TJSCALED((int)header.width, scale);
     uint32_t height = (uint32_t)TJSCALED((int)header.height, scale);
     uint64_t pixel_bytes = header.components == 4 ? 4 : 3;

@@ -26,6 +26,9 @@ struct decoder_task {
     size_t why_size;
 };
 
+/* The smallest scale, in eighths, at which the short side of an image has the target; 8 at most. */
+int decode_jpeg_eighths(uint32_t side, uint32_t target);
+
 /* Decodes with a short side of at least the target, where the image has as much. *ret_source lies
  * in the room. */
 enum status decode_jpeg_run(const struct decoder_task *task, struct square_source *ret_source);

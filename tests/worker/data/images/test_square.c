@@ -1,5 +1,6 @@
 /* Tests of scaling: against values that can be worked out by hand. */
 #include "worker/data/images/square.h"
+#include "worker/data/images/square_loops.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -147,6 +148,60 @@ static void each_orientation_turns_as_the_standard_says(void **state)
     }
 }
 
+/* From the definition, one byte after the other. */
+static uint8_t sum_taps(const struct square_tap *tap, const int32_t *weights, const uint8_t *from,
+                        size_t stride)
+{
+    int64_t sum = 1 << (SQUARE_WEIGHT_BITS - 1);
+    for (uint32_t k = 0; k < tap->count; k++) {
+        sum += (int64_t)weights[tap->weights_at + k] * from[k * stride];
+    }
+    sum >>= SQUARE_WEIGHT_BITS;
+    return sum > 255 ? 255 : (uint8_t)sum;
+}
+
+enum { LONGEST = 201, MOST_TAPS = 5 };
+
+static void check_loops(const struct square_loops *loops, uint32_t size)
+{
+    struct square_tap taps[LONGEST];
+    int32_t weights[LONGEST * MOST_TAPS];
+    uint8_t row[3 * (LONGEST + MOST_TAPS) + 1], narrow[3 * LONGEST], joined[3 * LONGEST];
+    const struct square_axis axis = {.taps = taps, .weights = weights};
+    for (size_t i = 0; i < sizeof(row); i++) {
+        row[i] = i % 7 == 0 ? 255 : (uint8_t)(i * i * 31);
+    }
+    for (uint32_t i = 0; i < LONGEST; i++) {
+        taps[i] = (struct square_tap){i, 1 + i % MOST_TAPS, (size_t)i * MOST_TAPS};
+        for (uint32_t k = 0; k < MOST_TAPS; k++) {
+            // Sums are up to a byte too large, as rounded weights could make them.
+            weights[i * MOST_TAPS + k] = (1 << SQUARE_WEIGHT_BITS) / (int32_t)taps[i].count + 9;
+        }
+    }
+    loops->narrow(&axis, size, row, narrow);
+    for (uint32_t i = 0; i < size; i++) {
+        for (size_t c = 0; c < 3; c++) {
+            uint8_t expected = sum_taps(&taps[i], weights, row + (size_t)3 * taps[i].first + c, 3);
+            assert_int_equal(narrow[c * size + i], expected);
+        }
+    }
+    const struct square_tap tap = {0, 3, taps[2].weights_at};
+    loops->join(&tap, weights + tap.weights_at, row, size, size, joined);
+    for (uint32_t i = 0; i < size; i++) {
+        assert_int_equal(joined[i], sum_taps(&tap, weights, row + i, size));
+    }
+}
+
+static void all_instruction_sets_give_the_same_bytes(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < VARIANT_COUNT; i++) {
+        for (uint32_t size = 1; size <= LONGEST && variant_is_supported((enum variant)i); size++) {
+            check_loops(&square_loops[i], size);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +211,7 @@ int main(void)
         cmocka_unit_test(nothing_is_skipped_where_an_image_shrinks),
         cmocka_unit_test(it_is_the_same_as_pillow_makes),
         cmocka_unit_test(each_orientation_turns_as_the_standard_says),
+        cmocka_unit_test(all_instruction_sets_give_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

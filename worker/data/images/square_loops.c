@@ -1,0 +1,106 @@
+/* Sums of 32 bits: along a row those of a pixel's channels at once, across rows those of
+ * neighbouring bytes. */
+#include "worker/data/images/square_loops.h"
+
+#include <string.h>
+
+#define TILE 64 // sums that stay in registers
+
+// A pixel's channels, and a byte of the next one, which is dropped. Little-endian.
+typedef uint32_t pixel_words __attribute__((vector_size(16)));
+typedef int32_t pixel_sums __attribute__((vector_size(16)));
+
+VARIANT_BODY int32_t round_sum(int32_t sum)
+{
+    int32_t value = (sum + (1 << (SQUARE_WEIGHT_BITS - 1))) >> SQUARE_WEIGHT_BITS;
+    return value > 255 ? 255 : value;
+}
+
+/* Of `count` pixels of the result, `to` of the first channel. Inlined with a constant where that is
+ * the tile. */
+VARIANT_BODY void narrow_tile(const struct square_tap *taps, const int32_t *all_weights,
+                              const uint8_t *from, uint32_t size, uint32_t count, uint8_t *to)
+{
+    pixel_sums tile[TILE];
+    for (uint32_t i = 0; i < count; i++) {
+        const int32_t *weights = all_weights + taps[i].weights_at;
+        const uint8_t *pixel = from + (size_t)taps[i].first * SQUARE_CHANNELS;
+        pixel_sums sums = {0};
+        for (uint32_t k = 0; k < taps[i].count; k++, pixel += SQUARE_CHANNELS) {
+            uint32_t word;
+            memcpy(&word, pixel, sizeof(word));
+            const pixel_words words = {word, word, word, word}, shifts = {0, 8, 16, 24};
+            sums += (pixel_sums)(words >> shifts & 255) * weights[k];
+        }
+        tile[i] = sums;
+    }
+    const int32_t *sums = (const int32_t *)tile;
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = (uint8_t)round_sum(sums[4 * i]);
+        to[size + i] = (uint8_t)round_sum(sums[4 * i + 1]);
+        to[2 * size + i] = (uint8_t)round_sum(sums[4 * i + 2]);
+    }
+}
+
+VARIANT_BODY void narrow_body(const struct square_axis *axis, uint32_t size, const uint8_t *from,
+                              uint8_t *to)
+{
+    uint32_t i = 0;
+    for (; i + TILE <= size; i += TILE) {
+        narrow_tile(axis->taps + i, axis->weights, from, size, TILE, to + i);
+    }
+    if (i < size) {
+        narrow_tile(axis->taps + i, axis->weights, from, size, size - i, to + i);
+    }
+}
+
+/* Inlined with a constant where `count` is the tile. */
+VARIANT_BODY void join_tile(const struct square_tap *tap, const int32_t *weights,
+                            const uint8_t *from, size_t stride, size_t count, uint8_t *to)
+{
+    int32_t sums[TILE] = {0};
+    for (uint32_t k = 0; k < tap->count; k++) {
+        const uint8_t *row = from + k * stride;
+        int32_t weight = weights[k];
+        for (size_t i = 0; i < count; i++) {
+            sums[i] += weight * row[i];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        to[i] = (uint8_t)round_sum(sums[i]);
+    }
+}
+
+VARIANT_BODY void join_body(const struct square_tap *tap, const int32_t *weights,
+                            const uint8_t *from, size_t stride, size_t count, uint8_t *to)
+{
+    size_t i = 0;
+    for (; i + TILE <= count; i += TILE) {
+        join_tile(tap, weights, from + i, stride, TILE, to + i);
+    }
+    if (i < count) {
+        join_tile(tap, weights, from + i, stride, count - i, to + i);
+    }
+}
+
+#define DEFINE_LOOPS(name, target)                                                                \
+    target static void narrow_##name(const struct square_axis *axis, uint32_t size,               \
+                                     const uint8_t *from, uint8_t *to)                            \
+    {                                                                                             \
+        narrow_body(axis, size, from, to);                                                        \
+    }                                                                                             \
+    target static void join_##name(const struct square_tap *tap, const int32_t *weights,          \
+                                   const uint8_t *from, size_t stride, size_t count, uint8_t *to) \
+    {                                                                                             \
+        join_body(tap, weights, from, stride, count, to);                                         \
+    }
+
+DEFINE_LOOPS(portable, )
+DEFINE_LOOPS(avx2, VARIANT_TARGET_AVX2)
+DEFINE_LOOPS(avx512, VARIANT_TARGET_AVX512)
+
+const struct square_loops square_loops[VARIANT_COUNT] = {
+    [VARIANT_PORTABLE] = {narrow_portable, join_portable},
+    [VARIANT_AVX2] = {narrow_avx2, join_avx2},
+    [VARIANT_AVX512] = {narrow_avx512, join_avx512},
+};
