@@ -18,12 +18,13 @@ class InputPeer:
 
     def __init__(self, arguments, run_side, folder):
         self.python = find_python("pytorch", arguments.python)
+        self.caches = {"TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder}
         done = subprocess.run([self.python.path, "-c", "import torchvision, PIL"], capture_output=True,
-                              text=True, check=False)
+                              text=True, check=False, env={**os.environ, **self.caches})
         if done.returncode != 0:
             packages = os.path.join(ROOT, "bench", "peers", "pytorch.txt")
             raise Failed(f"{self.python.path} has no torchvision: {self.python.path} -m pip install -r {packages}")
-        self.seconds, self.run_side, self.folder = arguments.seconds, run_side, folder
+        self.seconds, self.run_side = arguments.seconds, run_side
         search.check_tries(arguments.tries, STAGES)
         self.stages = search.restrict(STAGES, arguments.tries, self.python.why_missing)
         images = arguments.images or "mosaics"
@@ -37,8 +38,7 @@ class InputPeer:
                    configuration["decoder"], "--workers", workers, "--prefetch",
                    configuration["prefetch"], "--rounds", rounds, "--seconds", self.seconds]
         return self.run_side(cell["threads"], command, {
-            "TORCHINDUCTOR_CACHE_DIR": self.folder, "TMPDIR": self.folder,
-            **self.python.environment(configuration, cell["threads"])})
+            **self.caches, **self.python.environment(configuration, cell["threads"])})
 
     def find_best(self, cell):
         """What is kept of a search: the configuration, and all that was tried."""
