@@ -64,6 +64,7 @@ static enum status read_files(struct bare_decode *decode, const char *folder, ui
     glob_t found;
     enum status status = STATUS_OK;
     snprintf(pattern, sizeof(pattern), "%s/train/*/*", folder);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
     if (glob(pattern, 0, NULL, &found) != 0) {
         fprintf(stderr, "bench_input: %s has no files\n", pattern);
         return STATUS_INVALID;

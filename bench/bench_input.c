@@ -30,7 +30,7 @@
 #define WARMUP_NS 300000000
 #define DEPTH     4 // batches ahead, as in a job
 
-#define SIDE         32 // of an image of CIFAR-10
+#define SIDE         ((size_t)32) // of an image of CIFAR-10
 #define SCALE        2
 #define TILES        8 // of a mosaic, in a row and a column
 #define MOSAIC       (SIDE * SCALE * TILES)
@@ -163,18 +163,18 @@ static enum status decode_files(char **words)
  * them: (3, MOSAIC, MOSAIC). */
 static void put_tile(const uint8_t *image, uint32_t tile, uint8_t *mosaic)
 {
-    uint32_t top = tile / TILES * SIDE * SCALE, left = tile % TILES * SIDE * SCALE;
+    size_t top = tile / TILES * SIDE * SCALE, left = tile % TILES * SIDE * SCALE;
     for (uint32_t c = 0; c < 3; c++) {
-        const uint8_t *plane = image + (size_t)c * SIDE * SIDE;
-        uint8_t *to = mosaic + (size_t)c * MOSAIC * MOSAIC;
+        const uint8_t *plane = image + c * SIDE * SIDE;
+        uint8_t *to = mosaic + c * MOSAIC * MOSAIC;
         for (uint32_t row = 0; row < SIDE * SCALE; row++) {
             for (uint32_t column = 0; column < SIDE * SCALE; column++) {
-                uint32_t y = row / SCALE, x = column / SCALE;
-                uint32_t y2 = y + row % SCALE < SIDE ? y + row % SCALE : y;
-                uint32_t x2 = x + column % SCALE < SIDE ? x + column % SCALE : x;
+                size_t y = row / SCALE, x = column / SCALE;
+                size_t y2 = y + row % SCALE < SIDE ? y + row % SCALE : y;
+                size_t x2 = x + column % SCALE < SIDE ? x + column % SCALE : x;
                 int sum = plane[y * SIDE + x] + plane[y * SIDE + x2] + plane[y2 * SIDE + x] +
                           plane[y2 * SIDE + x2];
-                to[(size_t)(top + row) * MOSAIC + left + column] = (uint8_t)((sum + 2) / 4);
+                to[(top + row) * MOSAIC + left + column] = (uint8_t)((sum + 2) / 4);
             }
         }
     }
@@ -197,7 +197,7 @@ static enum status write_image(const uint8_t *mosaic, const char *folder, const 
         fprintf(stderr, "bench_input: cannot write %s: %m\n", path);
         return STATUS_IO;
     }
-    enum status status = encode_jpeg(mosaic, MOSAIC, JPEG_QUALITY, &bytes, &size);
+    enum status status = encode_jpeg(mosaic, (uint32_t)MOSAIC, JPEG_QUALITY, &bytes, &size);
     if (status == STATUS_OK) {
         status = fwrite(bytes, 1, size, file) == size ? STATUS_OK : STATUS_IO;
         free(bytes);

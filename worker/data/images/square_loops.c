@@ -34,11 +34,10 @@ VARIANT_BODY void narrow_tile(const struct square_tap *taps, const int32_t *all_
         }
         tile[i] = sums;
     }
-    const int32_t *sums = (const int32_t *)tile;
     for (uint32_t i = 0; i < count; i++) {
-        to[i] = (uint8_t)round_sum(sums[4 * i]);
-        to[size + i] = (uint8_t)round_sum(sums[4 * i + 1]);
-        to[2 * size + i] = (uint8_t)round_sum(sums[4 * i + 2]);
+        for (size_t c = 0; c < SQUARE_CHANNELS; c++) {
+            to[c * size + i] = (uint8_t)round_sum(tile[i][c]);
+        }
     }
 }
 
