@@ -1,44 +1,46 @@
-/* The events of a prediction: a heap of them, connections, and flows that share links. */
+/* The events of a prediction: a heap of them, connections, and threads. */
 #include "deploy/predict/engine.h"
+
+#include "deploy/predict/array.h"
+#include "deploy/predict/flows.h"
 
 #include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum event_kind { EVENT_READY, EVENT_FLOW_END, EVENT_ARRIVE, EVENT_HANDLED, EVENT_WAKE };
+enum event_kind {
+    EVENT_READY,   // a packet may go
+    EVENT_ARRIVE,  // it has come
+    EVENT_TURN,    // the thread of a process may be free
+    EVENT_HANDLED, // it has taken a packet
+    EVENT_SMALL,   // a packet comes that needs no thread
+    EVENT_WAKE,
+};
 
 struct event {
     double time;
     uint64_t order; // among those of one moment
     enum event_kind kind;
-    uint32_t a, b; // packet; flow and its version; process and tag
+    uint32_t a, b; // packet; process, and its tag
 };
 
 struct connection {
-    uint32_t waiting; // packet + 1, the first to go; 0: none
+    uint32_t from, to; // processes
+    uint32_t class;    // of its flows
+    uint32_t waiting;  // packet + 1, the first to go; 0: none
+    double latency_s;
+    double bytes; // that have gone over it
     bool is_busy;
 };
 
-struct flow {
-    uint32_t packet, version;
-    struct network_route route;
-    uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of its links
-    double left, rate, since;
-    uint64_t mark;
-    bool is_frozen;
-};
-
-struct link_state {
-    uint32_t *flows; // owned
-    uint32_t count, room, unfrozen;
-    double bytes, free;
-    uint64_t mark;
-};
-
-struct list {
-    uint32_t *items; // owned
-    uint32_t count, room;
+struct thread {           // of a process
+    double busy_until;    // with what it was given so far
+    double busy;          // altogether
+    double waited;        // by packets that had arrived, altogether
+    uint64_t taken;       // packets
+    uint32_t first, last; // that wait, packet + 1; 0: none
+    bool is_taking;       // or will, once it is free
 };
 
 struct engine {
@@ -49,42 +51,17 @@ struct engine {
     struct engine_model model;
     struct event *events; // a heap, owned as the others
     uint32_t event_count, event_room;
-    uint64_t order, mark;
+    uint64_t order;
     struct packet *packets;
     uint32_t packet_count, packet_room, packet_free; // free: packet + 1
-    struct flow *flows;
-    uint32_t flow_count, flow_room;
-    struct list free_flows, dirty_links, component, reached;
-    struct connection *connections; // (process_count, process_count)
-    double *busy_until, *busy;      // (process_count)
-    struct link_state *links;
+    struct flows *flows;
+    struct connection *connections;
+    uint32_t connection_count, connection_room;
+    uint32_t *seats; // a table of connections, each + 1; 0: none
+    uint32_t seat_count;
+    struct thread *threads; // (process_count)
     bool is_out_of_memory;
 };
-
-/* Makes room for one more. False, and marked, if there is none. */
-static bool make_room(struct engine *engine, void **items, uint32_t count, uint32_t *room,
-                      size_t size)
-{
-    if (count < *room) {
-        return true;
-    }
-    uint32_t wanted = *room > 0 ? 2 * *room : 64;
-    void *larger = realloc(*items, wanted * size);
-    if (larger == NULL) {
-        engine->is_out_of_memory = true;
-        return false;
-    }
-    *items = larger;
-    *room = wanted;
-    return true;
-}
-
-static void list_add(struct engine *engine, struct list *list, uint32_t item)
-{
-    if (make_room(engine, (void **)&list->items, list->count, &list->room, sizeof(item))) {
-        list->items[list->count++] = item;
-    }
-}
 
 static bool is_before(const struct event *a, const struct event *b)
 {
@@ -94,8 +71,9 @@ static bool is_before(const struct event *a, const struct event *b)
 static void add_event(struct engine *engine, double time, enum event_kind kind, uint32_t a,
                       uint32_t b)
 {
-    if (!make_room(engine, (void **)&engine->events, engine->event_count, &engine->event_room,
-                   sizeof(*engine->events))) {
+    if (!array_has_room((void **)&engine->events, engine->event_count, &engine->event_room,
+                        sizeof(*engine->events))) {
+        engine->is_out_of_memory = true;
         return;
     }
     const struct event event = {time, engine->order++, kind, a, b};
@@ -128,57 +106,74 @@ static uint32_t keep(struct engine *engine, const struct packet *packet)
     uint32_t index = engine->packet_free - 1;
     if (engine->packet_free > 0) {
         engine->packet_free = engine->packets[index].next;
-    } else if (make_room(engine, (void **)&engine->packets, engine->packet_count,
-                         &engine->packet_room, sizeof(*packet))) {
+    } else if (array_has_room((void **)&engine->packets, engine->packet_count, &engine->packet_room,
+                              sizeof(*packet))) {
         index = engine->packet_count++;
     } else {
+        engine->is_out_of_memory = true;
         return UINT32_MAX;
     }
     engine->packets[index] = *packet;
     return index;
 }
 
+/* The place in the table where a connection is, or would be. */
+static uint32_t *seat_of(struct engine *engine, uint32_t from, uint32_t to)
+{
+    uint64_t hash = ((uint64_t)from << 32 | to) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t at = (uint32_t)(hash >> 32) & (engine->seat_count - 1);
+    for (; engine->seats[at] > 0; at = (at + 1) & (engine->seat_count - 1)) {
+        const struct connection *connection = &engine->connections[engine->seats[at] - 1];
+        if (connection->from == from && connection->to == to) {
+            break;
+        }
+    }
+    return &engine->seats[at];
+}
+
+/* Keeps at least half of the table empty. */
+static bool grow_seats(struct engine *engine)
+{
+    if (2 * engine->connection_count < engine->seat_count) {
+        return true;
+    }
+    uint32_t count = engine->seat_count > 0 ? 2 * engine->seat_count : 64;
+    uint32_t *seats = calloc(count, sizeof(*seats));
+    if (seats == NULL) {
+        return false;
+    }
+    free(engine->seats);
+    engine->seats = seats;
+    engine->seat_count = count;
+    for (uint32_t i = 0; i < engine->connection_count; i++) {
+        *seat_of(engine, engine->connections[i].from, engine->connections[i].to) = i + 1;
+    }
+    return true;
+}
+
+/* Makes it if it is not there. NULL: no memory. */
 static struct connection *connection_of(struct engine *engine, const struct packet *packet)
 {
-    return &engine->connections[(size_t)packet->from * engine->process_count + packet->to];
-}
-
-static void mark_links(struct engine *engine, const struct flow *flow)
-{
-    for (uint32_t i = 0; i < flow->route.link_count; i++) {
-        list_add(engine, &engine->dirty_links, flow->route.links[i]);
+    if (!grow_seats(engine)) {
+        return NULL;
     }
-}
-
-static void begin_flow(struct engine *engine, uint32_t packet)
-{
-    uint32_t index = engine->flow_count;
-    if (engine->free_flows.count > 0) {
-        index = engine->free_flows.items[--engine->free_flows.count];
-    } else if (make_room(engine, (void **)&engine->flows, engine->flow_count, &engine->flow_room,
-                         sizeof(*engine->flows))) {
-        memset(&engine->flows[engine->flow_count++], 0, sizeof(*engine->flows));
-    } else {
-        return;
+    uint32_t *seat = seat_of(engine, packet->from, packet->to);
+    if (*seat > 0) {
+        return &engine->connections[*seat - 1];
     }
-    struct flow *flow = &engine->flows[index];
-    const struct packet *kept = &engine->packets[packet];
-    flow->packet = packet;
-    flow->left = kept->bytes;
-    flow->rate = 0;
-    flow->since = engine->now;
-    flow->version++;
-    network_find_route(engine->network, engine->hosts[kept->from], engine->hosts[kept->to],
-                       &flow->route);
-    for (uint32_t i = 0; i < flow->route.link_count; i++) {
-        struct link_state *link = &engine->links[flow->route.links[i]];
-        if (!make_room(engine, (void **)&link->flows, link->count, &link->room, sizeof(index))) {
-            return;
-        }
-        flow->places[i] = link->count;
-        link->flows[link->count++] = index;
+    struct network_route route;
+    network_find_route(engine->network, engine->hosts[packet->from], engine->hosts[packet->to],
+                       &route);
+    struct connection made = {.from = packet->from, .to = packet->to, .latency_s = route.latency_s};
+    made.class = flows_class_of(engine->flows, &route);
+    if (made.class == UINT32_MAX ||
+        !array_has_room((void **)&engine->connections, engine->connection_count,
+                        &engine->connection_room, sizeof(made))) {
+        return NULL;
     }
-    mark_links(engine, flow);
+    engine->connections[engine->connection_count] = made;
+    *seat = ++engine->connection_count;
+    return &engine->connections[*seat - 1];
 }
 
 static void begin_next(struct engine *engine, struct connection *connection)
@@ -187,7 +182,10 @@ static void begin_next(struct engine *engine, struct connection *connection)
     connection->is_busy = connection->waiting > 0;
     if (connection->is_busy) {
         connection->waiting = engine->packets[packet].next;
-        begin_flow(engine, packet);
+        if (!flows_begin(engine->flows, engine->now, connection->class,
+                         engine->packets[packet].bytes, packet)) {
+            engine->is_out_of_memory = true;
+        }
     }
 }
 
@@ -195,6 +193,10 @@ static void begin_next(struct engine *engine, struct connection *connection)
 static void queue_packet(struct engine *engine, uint32_t packet)
 {
     struct connection *connection = connection_of(engine, &engine->packets[packet]);
+    if (connection == NULL) {
+        engine->is_out_of_memory = true;
+        return;
+    }
     uint32_t *at = &connection->waiting;
     while (*at > 0 && engine->packets[*at - 1].bucket >= engine->packets[packet].bucket) {
         at = &engine->packets[*at - 1].next;
@@ -206,153 +208,21 @@ static void queue_packet(struct engine *engine, uint32_t packet)
     }
 }
 
-static void end_flow(struct engine *engine, uint32_t index)
+static void end_flow(struct engine *engine)
 {
-    struct flow *flow = &engine->flows[index];
-    uint32_t packet = flow->packet;
-    for (uint32_t i = 0; i < flow->route.link_count; i++) {
-        struct link_state *link = &engine->links[flow->route.links[i]];
-        uint32_t moved = link->flows[--link->count];
-        link->flows[flow->places[i]] = moved;
-        for (uint32_t j = 0; j < engine->flows[moved].route.link_count; j++) {
-            if (engine->flows[moved].route.links[j] == flow->route.links[i]) {
-                engine->flows[moved].places[j] = flow->places[i];
-            }
-        }
-        link->bytes += engine->packets[packet].bytes;
-    }
-    mark_links(engine, flow);
-    flow->version++;
-    add_event(engine, engine->now + flow->route.latency_s, EVENT_ARRIVE, packet, 0);
-    list_add(engine, &engine->free_flows, index);
-    begin_next(engine, connection_of(engine, &engine->packets[packet]));
-}
-
-static void reach(struct engine *engine, uint32_t link)
-{
-    if (engine->links[link].mark != engine->mark) {
-        engine->links[link].mark = engine->mark;
-        list_add(engine, &engine->reached, link);
-    }
-}
-
-/* Adds the flows of a link that may have other rates now, and reaches their links. */
-static void add_flows_of(struct engine *engine, uint32_t index)
-{
-    const struct link_state *link = &engine->links[index];
-    bool may_saturate = engine->network->links[index].may_saturate;
-    for (uint32_t i = 0; i < link->count; i++) {
-        struct flow *flow = &engine->flows[link->flows[i]];
-        // New ones have no rate. Without a limit anywhere they are found by their own links.
-        if (flow->mark == engine->mark || (!may_saturate && flow->rate > 0)) {
-            continue;
-        }
-        flow->mark = engine->mark;
-        flow->is_frozen = false;
-        list_add(engine, &engine->component, link->flows[i]);
-        for (uint32_t j = 0; j < flow->route.link_count; j++) {
-            reach(engine, flow->route.links[j]);
-        }
-    }
-}
-
-/* The flows and links that are connected with those that changed, by links that may be full. */
-static void find_component(struct engine *engine)
-{
-    engine->mark++;
-    engine->component.count = engine->reached.count = 0;
-    for (uint32_t i = 0; i < engine->dirty_links.count; i++) {
-        reach(engine, engine->dirty_links.items[i]);
-    }
-    engine->dirty_links.count = 0;
-    for (uint32_t r = 0; r < engine->reached.count; r++) {
-        uint32_t index = engine->reached.items[r];
-        engine->links[index].free = engine->network->links[index].bandwidth;
-        engine->links[index].unfrozen = 0;
-        add_flows_of(engine, index);
-    }
-}
-
-static void set_rate(struct engine *engine, uint32_t index, double rate)
-{
-    struct flow *flow = &engine->flows[index];
-    flow->is_frozen = true;
-    for (uint32_t i = 0; i < flow->route.link_count; i++) {
-        struct link_state *link = &engine->links[flow->route.links[i]];
-        link->unfrozen--;
-        link->free -= rate;
-    }
-    if (rate == flow->rate) {
-        return;
-    }
-    flow->left -= flow->rate * (engine->now - flow->since);
-    flow->left = flow->left > 0 ? flow->left : 0;
-    flow->since = engine->now;
-    flow->rate = rate;
-    flow->version++;
-    add_event(engine, engine->now + flow->left / rate, EVENT_FLOW_END, index, flow->version);
-}
-
-/* What each unfrozen flow of a link may have, or `limit` if that is less. */
-static double share_of(const struct engine *engine, uint32_t index, double limit)
-{
-    const struct link_state *link = &engine->links[index];
-    if (!engine->network->links[index].may_saturate || link->unfrozen == 0) {
-        return limit;
-    }
-    double share = link->free / link->unfrozen;
-    return share < limit ? share : limit;
-}
-
-/* Sets the rates of the unfrozen flows of a link. How many there were. */
-static uint32_t freeze(struct engine *engine, uint32_t index, double rate)
-{
-    const struct link_state *link = &engine->links[index];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < link->count; i++) {
-        const struct flow *flow = &engine->flows[link->flows[i]];
-        if (flow->mark == engine->mark && !flow->is_frozen) {
-            set_rate(engine, link->flows[i], rate);
-            count++;
-        }
-    }
-    return count;
-}
-
-/* Progressive filling, of the flows whose rates may have changed. */
-static void share_links(struct engine *engine)
-{
-    double flow_bandwidth = engine->network->flow_bandwidth;
-    double most = flow_bandwidth > 0 ? flow_bandwidth : DBL_MAX / 4;
-    find_component(engine);
-    for (uint32_t i = 0; i < engine->component.count; i++) {
-        const struct flow *flow = &engine->flows[engine->component.items[i]];
-        for (uint32_t j = 0; j < flow->route.link_count; j++) {
-            engine->links[flow->route.links[j]].unfrozen++;
-        }
-    }
-    for (uint32_t left = engine->component.count; left > 0;) {
-        double limit = most;
-        for (uint32_t r = 0; r < engine->reached.count; r++) {
-            limit = share_of(engine, engine->reached.items[r], limit);
-        }
-        double rate = limit > 1 ? limit : 1; // rounding may leave nothing
-        for (uint32_t r = 0; r < engine->reached.count; r++) {
-            uint32_t index = engine->reached.items[r];
-            bool is_full = share_of(engine, index, DBL_MAX) <= limit * (1 + 1e-12);
-            if (is_full || limit >= most) {
-                left -= freeze(engine, index, rate);
-            }
-        }
-    }
+    uint32_t packet = flows_end_next(engine->flows, engine->now);
+    struct connection *connection = connection_of(engine, &engine->packets[packet]);
+    connection->bytes += engine->packets[packet].bytes;
+    add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
+    begin_next(engine, connection);
 }
 
 void engine_occupy(struct engine *engine, uint32_t process, double seconds)
 {
-    double begin = engine->busy_until[process];
-    begin = begin > engine->now ? begin : engine->now;
-    engine->busy_until[process] = begin + seconds;
-    engine->busy[process] += seconds;
+    struct thread *thread = &engine->threads[process];
+    double begin = thread->busy_until > engine->now ? thread->busy_until : engine->now;
+    thread->busy_until = begin + seconds;
+    thread->busy += seconds;
 }
 
 void engine_send(struct engine *engine, const struct packet *packet)
@@ -361,7 +231,7 @@ void engine_send(struct engine *engine, const struct packet *packet)
     uint32_t index = keep(engine, packet);
     if (index != UINT32_MAX) {
         engine_occupy(engine, packet->from, engine->message_s);
-        add_event(engine, engine->busy_until[packet->from], EVENT_READY, index, 0);
+        add_event(engine, engine->threads[packet->from].busy_until, EVENT_READY, index, 0);
     }
 }
 
@@ -372,7 +242,7 @@ void engine_send_small(struct engine *engine, const struct packet *packet)
     network_find_route(engine->network, engine->hosts[packet->from], engine->hosts[packet->to],
                        &route);
     if (index != UINT32_MAX) {
-        add_event(engine, engine->now + route.latency_s, EVENT_HANDLED, index, 0);
+        add_event(engine, engine->now + route.latency_s, EVENT_SMALL, index, 0);
     }
 }
 
@@ -381,12 +251,39 @@ void engine_wake_after(struct engine *engine, double seconds, uint32_t process, 
     add_event(engine, engine->now + seconds, EVENT_WAKE, process, tag);
 }
 
+/* Lets a thread that is free take the first packet that waits. */
+static void take_first(struct engine *engine, uint32_t process)
+{
+    struct thread *thread = &engine->threads[process];
+    thread->is_taking = thread->first > 0;
+    if (!thread->is_taking) {
+        return;
+    }
+    if (thread->busy_until > engine->now) {
+        add_event(engine, thread->busy_until, EVENT_TURN, process, 0);
+        return;
+    }
+    uint32_t index = thread->first - 1;
+    const struct packet *packet = &engine->packets[index];
+    thread->first = packet->next;
+    thread->waited += engine->now - packet->arrived_s;
+    thread->taken++;
+    double work_s = engine->model.work_s(engine->model.owner, packet);
+    engine_occupy(engine, process, engine->message_s + work_s);
+    add_event(engine, thread->busy_until, EVENT_HANDLED, index, 0);
+}
+
 static void arrive(struct engine *engine, uint32_t index)
 {
-    const struct packet *packet = &engine->packets[index];
-    double work_s = engine->model.work_s(engine->model.owner, packet);
-    engine_occupy(engine, packet->to, engine->message_s + work_s);
-    add_event(engine, engine->busy_until[packet->to], EVENT_HANDLED, index, 0);
+    struct packet *packet = &engine->packets[index];
+    struct thread *thread = &engine->threads[packet->to];
+    packet->arrived_s = engine->now;
+    packet->next = 0;
+    *(thread->first > 0 ? &engine->packets[thread->last - 1].next : &thread->first) = index + 1;
+    thread->last = index + 1;
+    if (!thread->is_taking) {
+        take_first(engine, packet->to);
+    }
 }
 
 static void hand_over(struct engine *engine, uint32_t index)
@@ -397,39 +294,56 @@ static void hand_over(struct engine *engine, uint32_t index)
     engine->model.deliver(engine->model.owner, &packet);
 }
 
+static void handle_event(struct engine *engine, const struct event *event)
+{
+    uint32_t process = event->a;
+    switch (event->kind) {
+    case EVENT_READY:
+        queue_packet(engine, event->a);
+        break;
+    case EVENT_ARRIVE:
+        arrive(engine, event->a);
+        break;
+    case EVENT_TURN:
+        take_first(engine, process);
+        break;
+    case EVENT_HANDLED:
+        process = engine->packets[event->a].to;
+        hand_over(engine, event->a);
+        take_first(engine, process);
+        break;
+    case EVENT_SMALL:
+        hand_over(engine, event->a);
+        break;
+    case EVENT_WAKE:
+        engine->model.wake(engine->model.owner, process, event->b);
+        break;
+    }
+}
+
 enum status engine_step(struct engine *engine)
 {
-    if (engine->dirty_links.count > 0 &&
-        (engine->event_count == 0 || engine->events[0].time > engine->now)) {
-        share_links(engine);
+    double event_s = engine->event_count > 0 ? engine->events[0].time : DBL_MAX;
+    // Rates last for some time only, so they are due when time goes on.
+    if (event_s > engine->now && flows_next_end(engine->flows) > engine->now &&
+        !flows_share(engine->flows, engine->now)) {
+        engine->is_out_of_memory = true;
     }
+    double flow_s = flows_next_end(engine->flows);
     if (engine->is_out_of_memory) {
         return STATUS_NO_MEMORY;
     }
-    if (engine->event_count == 0) {
+    if (event_s < flow_s) {
+        const struct event event = take_event(engine);
+        engine->now = event.time;
+        handle_event(engine, &event);
+        return STATUS_OK;
+    }
+    if (flow_s >= DBL_MAX) {
         return STATUS_END_OF_DATA;
     }
-    const struct event event = take_event(engine);
-    engine->now = event.time;
-    switch (event.kind) {
-    case EVENT_READY:
-        queue_packet(engine, event.a);
-        break;
-    case EVENT_FLOW_END:
-        if (engine->flows[event.a].version == event.b) {
-            end_flow(engine, event.a);
-        }
-        break;
-    case EVENT_ARRIVE:
-        arrive(engine, event.a);
-        break;
-    case EVENT_HANDLED:
-        hand_over(engine, event.a);
-        break;
-    case EVENT_WAKE:
-        engine->model.wake(engine->model.owner, event.a, event.b);
-        break;
-    }
+    engine->now = flow_s > engine->now ? flow_s : engine->now;
+    end_flow(engine);
     return STATUS_OK;
 }
 
@@ -446,13 +360,8 @@ enum status engine_create(const struct network *network, const uint32_t *hosts,
     engine->process_count = process_count;
     engine->message_s = message_s;
     engine->model = *model;
-    engine->connections =
-        calloc((size_t)process_count * process_count, sizeof(*engine->connections));
-    engine->busy_until = calloc(process_count, sizeof(double));
-    engine->busy = calloc(process_count, sizeof(double));
-    engine->links = calloc(network->link_count, sizeof(*engine->links));
-    if (engine->connections == NULL || engine->busy_until == NULL || engine->busy == NULL ||
-        engine->links == NULL) {
+    engine->threads = calloc(process_count, sizeof(*engine->threads));
+    if (engine->threads == NULL || flows_create(network, &engine->flows) != STATUS_OK) {
         engine_destroy(engine);
         return STATUS_NO_MEMORY;
     }
@@ -465,20 +374,12 @@ void engine_destroy(struct engine *engine)
     if (engine == NULL) {
         return;
     }
-    for (uint32_t i = 0; engine->links != NULL && i < engine->network->link_count; i++) {
-        free(engine->links[i].flows);
-    }
-    free(engine->links);
-    free(engine->busy);
-    free(engine->busy_until);
+    flows_destroy(engine->flows);
+    free(engine->threads);
     free(engine->connections);
+    free(engine->seats);
     free(engine->events);
     free(engine->packets);
-    free(engine->flows);
-    free(engine->free_flows.items);
-    free(engine->dirty_links.items);
-    free(engine->component.items);
-    free(engine->reached.items);
     free(engine);
 }
 
@@ -487,12 +388,31 @@ double engine_now(const struct engine *engine)
     return engine->now;
 }
 
-double engine_link_bytes(const struct engine *engine, uint32_t link)
+void engine_link_bytes(const struct engine *engine, double *ret_bytes)
 {
-    return engine->links[link].bytes;
+    memset(ret_bytes, 0, engine->network->link_count * sizeof(*ret_bytes));
+    for (uint32_t i = 0; i < engine->connection_count; i++) {
+        const struct connection *connection = &engine->connections[i];
+        struct network_route route;
+        network_find_route(engine->network, engine->hosts[connection->from],
+                           engine->hosts[connection->to], &route);
+        for (uint32_t j = 0; j < route.link_count; j++) {
+            ret_bytes[route.links[j]] += connection->bytes;
+        }
+    }
 }
 
 double engine_busy_s(const struct engine *engine, uint32_t process)
 {
-    return engine->busy[process];
+    return engine->threads[process].busy;
+}
+
+double engine_waited_s(const struct engine *engine, uint32_t process)
+{
+    return engine->threads[process].waited;
+}
+
+uint64_t engine_taken(const struct engine *engine, uint32_t process)
+{
+    return engine->threads[process].taken;
 }

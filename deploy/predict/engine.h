@@ -1,12 +1,10 @@
 /* Messages between processes, in virtual time.
  *
- * A process has one thread that sends and receives messages, one after the other. Between two
+ * A process has one thread that sends and receives messages, one after the other. It takes those
+ * that have arrived in their order. What it sends, it sends before it takes the next. Between two
  * processes there is one connection each way. It carries one message at a time: the next is the
  * waiting one of the highest bucket, as common/channel/pacer.h has it. Connections that carry
- * something are flows. They share links fairly, by progressive filling: the rates of all rise alike
- * until a link is full, whose flows keep that rate, and so on (max-min fairness; Bertsekas and
- * Gallager 1992). When a flow begins or ends, only rates of those change that it shares a link
- * with, directly or by way of others. */
+ * something are flows, which share links (flows.h). */
 #ifndef DEPLOY_PREDICT_ENGINE_H
 #define DEPLOY_PREDICT_ENGINE_H
 
@@ -23,11 +21,13 @@ struct packet {
     double bytes;
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
-    uint32_t next; // for the engine
+    uint32_t next; // for the engine, as the next
+    double arrived_s;
 };
 
 struct engine_model {
-    /* How long the receiver's thread works on a packet, besides taking it. */
+    /* How long the receiver's thread works on a packet, besides taking it. Asked once, when the
+     * thread begins; the packet is delivered when it has done that. */
     double (*work_s)(void *owner, const struct packet *packet);
     void (*deliver)(void *owner, const struct packet *packet);
     void (*wake)(void *owner, uint32_t process, uint32_t tag);
@@ -55,8 +55,13 @@ void engine_occupy(struct engine *engine, uint32_t process, double seconds);
 /* Handles the next event. STATUS_END_OF_DATA: there is none. STATUS_NO_MEMORY: nor room. */
 enum status engine_step(struct engine *engine);
 
-/* What went over a link, and how long the thread of a process was busy. */
-double engine_link_bytes(const struct engine *engine, uint32_t link);
+/* What went over each link of the network. */
+void engine_link_bytes(const struct engine *engine, double *ret_bytes);
+
+/* How long the thread of a process was busy, how many packets it has taken, and how long these had
+ * waited for it, together. */
 double engine_busy_s(const struct engine *engine, uint32_t process);
+uint64_t engine_taken(const struct engine *engine, uint32_t process);
+double engine_waited_s(const struct engine *engine, uint32_t process);
 
 #endif
