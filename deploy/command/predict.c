@@ -22,7 +22,7 @@
 struct predict_options {
     char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES];
     char modes[LIST_BYTES], workers[LIST_BYTES];
-    uint32_t servers, batch, steps;
+    uint32_t servers, batch, steps, gradients_per_update;
     enum all_reduce_choice all_reduce;
     double bucket_mb;
     char straggler[JOB_PATH_BYTES];
@@ -57,7 +57,7 @@ static const struct option rows[] = {
      FIELD(TEXT, modes),
      .fallback = "ps-sync,ring",
      .metavar = "LIST",
-     .help = "the designs to predict, separated by commas: ps-sync, ring"},
+     .help = "the designs to predict, separated by commas: ps-sync, ps-ssp:S, ps-async, ring"},
     {.name = "workers",
      .letter = 'n',
      FIELD(TEXT, workers),
@@ -70,7 +70,7 @@ static const struct option rows[] = {
      .fallback = "1",
      OPTION_RANGE(0, JOB_SERVERS_MAX),
      .metavar = "COUNT",
-     .help = "parameter-server processes, each with a shard of the parameters; ps-sync only"},
+     .help = "parameter-server processes, each with a shard of the parameters; not in ring"},
     {.name = "batch",
      FIELD(U32, batch),
      .fallback = "0",
@@ -89,6 +89,13 @@ static const struct option rows[] = {
      .choices = all_reduce_choices,
      .is_valid = all_reduce_is_valid,
      .help = "how ring mode adds up gradients; nccl is not in the model"},
+    {.name = "gradients-per-update",
+     FIELD(U32, gradients_per_update),
+     .fallback = "1",
+     OPTION_RANGE(1, JOB_WORKERS_MAX),
+     .metavar = "COUNT",
+     .help =
+         "gradients averaged into one update in ps-ssp and ps-async, at most one of each worker"},
     {.name = "straggler",
      FIELD(LIST, straggler),
      .fallback = "none",
@@ -155,15 +162,16 @@ static bool next_item(const char **at, char ret_item[LIST_BYTES])
 static enum status take_mode(const char *text, uint32_t servers, struct mode *ret_mode)
 {
     if (mode_parse(text, ret_mode) != STATUS_OK) {
-        log_error("--mode: there is no mode '%.60s'; choose ps-sync or ring", text);
+        log_error("--mode: there is no mode '%.60s'; choose ps-sync, ps-ssp:S, ps-async or ring",
+                  text);
         return STATUS_INVALID;
     }
-    if (ret_mode->kind != MODE_RING && ret_mode->kind != MODE_PS_SYNC) {
-        log_error("--mode: %s is not in the model; choose ps-sync or ring", text);
+    if (ret_mode->kind == MODE_LOCAL) {
+        log_error("--mode: local is not in the model; ask for ring with one worker");
         return STATUS_INVALID;
     }
-    if (ret_mode->kind == MODE_PS_SYNC && servers == 0) {
-        log_error("--servers 0: ps-sync needs servers; give at least 1");
+    if (mode_has_servers(ret_mode->kind) && servers == 0) {
+        log_error("--servers 0: %s needs servers; give at least 1", text);
         return STATUS_INVALID;
     }
     return STATUS_OK;
@@ -191,6 +199,13 @@ static enum status make_points(const struct predict_options *options, struct stu
         for (const char *from = options->modes; status == STATUS_OK && next_item(&from, text);) {
             struct mode mode = {0};
             status = take_mode(text, options->servers, &mode);
+            if (status == STATUS_OK && mode_updates_on_push(mode.kind) &&
+                options->gradients_per_update > workers) {
+                log_error("--gradients-per-update %u is more than the %u workers: no update would "
+                          "have as many",
+                          options->gradients_per_update, workers);
+                status = STATUS_INVALID;
+            }
             if (status == STATUS_OK && study->point_count == STUDY_POINTS_MAX) {
                 log_error("--workers and --mode make more than %d points; ask for fewer at once",
                           STUDY_POINTS_MAX);
@@ -200,7 +215,7 @@ static enum status make_points(const struct predict_options *options, struct stu
                 study->points[study->point_count++] = (struct study_point){
                     .mode = mode,
                     .workers = workers,
-                    .servers = mode.kind == MODE_PS_SYNC ? options->servers : 0};
+                    .servers = mode_has_servers(mode.kind) ? options->servers : 0};
             }
         }
         if (status != STATUS_OK) {
@@ -213,14 +228,17 @@ static enum status make_points(const struct predict_options *options, struct stu
 /* Refuses options that no point reads. */
 static enum status check_effects(const struct option_program *program, const struct study *study)
 {
-    bool has_ring = false, has_servers = false;
+    bool has_ring = false, has_servers = false, has_staleness = false;
     for (size_t i = 0; i < study->point_count; i++) {
         has_ring = has_ring || study->points[i].mode.kind == MODE_RING;
-        has_servers = has_servers || study->points[i].mode.kind == MODE_PS_SYNC;
+        has_servers = has_servers || mode_has_servers(study->points[i].mode.kind);
+        has_staleness = has_staleness || mode_updates_on_push(study->points[i].mode.kind);
     }
     const char *idle = options_was_given(program, "servers") && !has_servers   ? "servers"
                        : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
-                                                                               : NULL;
+                       : options_was_given(program, "gradients-per-update") && !has_staleness
+                           ? "gradients-per-update"
+                           : NULL;
     if (study->point_count == 0) {
         log_error("--mode and --workers need at least one entry each");
         return STATUS_INVALID;
@@ -292,6 +310,7 @@ static void fill_study(const struct predict_options *options, struct study *stud
     options_reset(&set);
     study->job.bucket_mb = options->bucket_mb;
     study->job.all_reduce = options->all_reduce;
+    study->job.gradients_per_update = options->gradients_per_update;
     study->job.seed = options->seed;
     snprintf(study->job.straggler, sizeof(study->job.straggler), "%s", options->straggler);
     study->costs_file = options->costs;

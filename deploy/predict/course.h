@@ -5,11 +5,11 @@
 
 #include "common/job/all_reduce.h"
 #include "common/job/straggler.h"
+#include "deploy/predict/clocks.h"
 #include "deploy/predict/engine.h"
 #include "deploy/predict/prediction.h"
 
 struct course_worker {
-    uint64_t step;        // that it computes, from 0
     uint32_t awaited;     // bucket + 1 that forward waits for; 0: it computes
     uint64_t ready_count; // buckets that backward has completed in this step
     uint64_t *missing;    // (buckets) floats that are not final yet
@@ -24,12 +24,15 @@ struct course {
     struct all_reduce_limits limits;
     double *forward_s, *backward_s; // (buckets)
     struct course_worker *workers;
+    struct clocks clocks; // steps that each worker has made, so the one that it makes
     uint32_t shards;
     uint32_t *hosts; // (workers + shards)
     struct engine *engine;
     void *exchange;                         // of the file that has the mode's part
     double compute_s, delay_s, optimizer_s; // of all workers so far
     uint64_t begun;                         // steps of all workers
+    struct staleness staleness;             // of gradients, where each is an update
+    uint64_t lead_max;                      // steps of a worker before the slowest
     bool is_out_of_memory;
 };
 

@@ -194,7 +194,7 @@ static void ring_ready(struct course *course, uint32_t worker, uint32_t bucket)
     struct ring_place *place = place_of(course, worker, bucket);
     uint32_t world = course->job->workers;
     struct packet packet = {
-        .from = worker, .bucket = bucket, .hop = 1, .step = course->workers[worker].step};
+        .from = worker, .bucket = bucket, .hop = 1, .step = course->clocks.steps[worker]};
     place->ready_step = packet.step + 1;
     place->hop = 1;
     if (ring->buckets[bucket].algorithm == ALL_REDUCE_HALVING) {

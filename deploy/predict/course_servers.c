@@ -1,5 +1,7 @@
-/* ps-sync: pushes to shards, and their replies once the gradients of all workers have come. A
- * worker's window and the order of its pushes are those of exchange_ps.c. */
+/* Modes with servers: pushes to shards, and their replies. A worker's window and the order of its
+ * pushes are those of exchange_ps.c, what a shard does with a push and whom it answers when is as
+ * in policy_sync.c, policy_races.c and shard_on_push.c. */
+#include "common/job/consistency.h"
 #include "deploy/predict/course.h"
 
 #include <stdlib.h>
@@ -12,11 +14,26 @@ struct pair {                  // a worker and a shard
     double travelling, window; // bytes of values
     uint32_t waiting_count;    // pushes that wait
     bool *waits;               // (buckets), owned
+    uint64_t read_version;     // of the parameters that the worker computes with
+    uint32_t taken_count;      // parts of the gradient that comes
+    bool is_pulled;            // the worker waits for parameters, its gradient was applied
+};
+
+struct server { // a shard where each gradient is applied alone
+    struct clocks clocks;
+    uint64_t version; // updates
+    uint64_t floats;
+    uint32_t summed;     // gradients of the next update
+    uint32_t part_count; // buckets of which it has something
 };
 
 struct servers {
-    struct pair *pairs; // (workers, shards)
-    uint32_t *counts;   // (shards, buckets) gradients of the update that is being made
+    struct pair *pairs;     // (workers, shards)
+    uint32_t *counts;       // (shards, buckets) gradients of the update that is being made
+    struct server *servers; // (shards)
+    uint32_t *replies;      // (workers) parts that have come, of all shards
+    uint32_t part_count;    // of all shards
+    struct consistency consistency;
 };
 
 static struct pair *pair_of(struct course *course, uint32_t worker, uint32_t shard)
@@ -46,7 +63,7 @@ static void push_on(struct course *course, uint32_t worker, uint32_t shard)
                                     .bytes = 4.0 * (double)floats,
                                     .kind = PACKET_PUSH,
                                     .bucket = bucket,
-                                    .step = course->workers[worker].step};
+                                    .step = course->clocks.steps[worker]};
         engine_send(course->engine, &push);
     }
 }
@@ -73,28 +90,109 @@ static void reply(struct course *course, uint32_t shard, uint32_t worker, uint32
     engine_send(course->engine, &packet);
 }
 
-static double update_s(const struct course *course, uint32_t bucket, uint32_t shard)
+static double update_s(const struct course *course, uint64_t floats)
 {
-    return course->costs->optimizer_s * (double)part_of(course, bucket, shard).count /
-           (double)course->layout.value_count;
+    return course->costs->optimizer_s * (double)floats / (double)course->layout.value_count;
+}
+
+static double sum_s(const struct course *course, uint64_t floats)
+{
+    double bandwidth = course->costs->sum_bandwidth;
+    return bandwidth > 0 ? 4 * (double)floats / bandwidth : 0;
+}
+
+/* ps-sync: an update of a bucket from the gradients of all. */
+static void take_for_all(struct course *course, uint32_t shard, uint32_t bucket)
+{
+    struct servers *servers = course->exchange;
+    uint32_t *count = &servers->counts[(size_t)shard * course->layout.bucket_count + bucket];
+    if (++*count == course->job->workers) {
+        *count = 0;
+        engine_occupy(course->engine, course->job->workers + shard,
+                      update_s(course, part_of(course, bucket, shard).count));
+        for (uint32_t w = 0; w < course->job->workers; w++) {
+            reply(course, shard, w, bucket);
+        }
+    }
+}
+
+/* Answers a worker that waits with all buckets, if it may read. */
+static void answer(struct course *course, uint32_t shard, uint32_t worker)
+{
+    struct servers *servers = course->exchange;
+    const struct server *server = &servers->servers[shard];
+    struct pair *pair = pair_of(course, worker, shard);
+    if (!pair->is_pulled || !consistency_may_read(&servers->consistency, server->clocks.slowest,
+                                                  server->clocks.steps[worker])) {
+        return;
+    }
+    pair->is_pulled = false;
+    pair->read_version = server->version;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        if (part_of(course, b, shard).count > 0) {
+            reply(course, shard, worker, b);
+        }
+    }
+}
+
+/* ps-ssp, ps-async: a gradient that is whole is applied, alone or as one of several of an update.
+ */
+static void take_alone(struct course *course, uint32_t shard, uint32_t worker)
+{
+    struct servers *servers = course->exchange;
+    struct server *server = &servers->servers[shard];
+    struct pair *pair = pair_of(course, worker, shard);
+    if (++pair->taken_count < server->part_count) {
+        return;
+    }
+    pair->taken_count = 0;
+    pair->is_pulled = true;
+    staleness_add(&course->staleness, server->version - pair->read_version);
+    if (++server->summed == course->job->gradients_per_update) {
+        server->summed = 0;
+        server->version++;
+    }
+    if (!clocks_advance(&server->clocks, worker)) {
+        answer(course, shard, worker);
+        return;
+    }
+    for (uint32_t w = 0; w < course->job->workers; w++) {
+        answer(course, shard, w);
+    }
 }
 
 static void take_push(struct course *course, const struct packet *push)
 {
-    struct servers *servers = course->exchange;
+    const struct servers *servers = course->exchange;
     uint32_t shard = push->to - course->job->workers;
     struct packet taken = *push;
     taken.from = push->to;
     taken.to = push->from;
     taken.kind = PACKET_TAKEN;
     engine_send_small(course->engine, &taken);
-    uint32_t *count = &servers->counts[(size_t)shard * course->layout.bucket_count + push->bucket];
-    if (++*count == course->job->workers) {
-        *count = 0;
-        engine_occupy(course->engine, push->to, update_s(course, push->bucket, shard));
-        for (uint32_t w = 0; w < course->job->workers; w++) {
-            reply(course, shard, w, push->bucket);
-        }
+    if (servers->consistency.update == UPDATE_ON_PUSH) {
+        take_alone(course, shard, push->from);
+    } else {
+        take_for_all(course, shard, push->bucket);
+    }
+}
+
+/* A worker that gets its parts at once goes on when it has those of all shards. */
+static void take_reply(struct course *course, const struct packet *packet)
+{
+    struct servers *servers = course->exchange;
+    uint32_t shard = packet->from - course->job->workers;
+    if (servers->consistency.update != UPDATE_ON_PUSH) {
+        course_final(course, packet->to, packet->bucket,
+                     part_of(course, packet->bucket, shard).count);
+        return;
+    }
+    if (++servers->replies[packet->to] < servers->part_count) {
+        return;
+    }
+    servers->replies[packet->to] = 0;
+    for (uint32_t b = course->layout.bucket_count; b-- > 0;) {
+        course_final(course, packet->to, b, course->layout.buckets[b].count);
     }
 }
 
@@ -103,27 +201,36 @@ static void servers_deliver(void *owner, const struct packet *packet)
     struct course *course = owner;
     if (packet->kind == PACKET_PUSH) {
         take_push(course, packet);
-        return;
-    }
-    uint32_t shard = packet->from - course->job->workers;
-    uint64_t floats = part_of(course, packet->bucket, shard).count;
-    if (packet->kind == PACKET_REPLY) {
-        course_final(course, packet->to, packet->bucket, floats);
+    } else if (packet->kind == PACKET_REPLY) {
+        take_reply(course, packet);
     } else {
-        pair_of(course, packet->to, shard)->travelling -= 4.0 * (double)floats;
+        uint32_t shard = packet->from - course->job->workers;
+        pair_of(course, packet->to, shard)->travelling -=
+            4.0 * (double)part_of(course, packet->bucket, shard).count;
         push_on(course, packet->to, shard);
     }
 }
 
+/* ps-sync adds up each part as it comes. Otherwise the part that makes a gradient whole brings the
+ * work for all of it: the update, or the sum and, with the last gradient of several, the update. */
 static double servers_work_s(void *owner, const struct packet *packet)
 {
     struct course *course = owner;
-    double bandwidth = course->costs->sum_bandwidth;
-    if (packet->kind != PACKET_PUSH || bandwidth <= 0) {
+    const struct servers *servers = course->exchange;
+    if (packet->kind != PACKET_PUSH) {
         return 0;
     }
     uint32_t shard = packet->to - course->job->workers;
-    return 4 * (double)part_of(course, packet->bucket, shard).count / bandwidth;
+    if (servers->consistency.update != UPDATE_ON_PUSH) {
+        return sum_s(course, part_of(course, packet->bucket, shard).count);
+    }
+    const struct server *server = &servers->servers[shard];
+    uint32_t wanted = course->job->gradients_per_update;
+    if (pair_of(course, packet->from, shard)->taken_count + 1 < server->part_count) {
+        return 0;
+    }
+    return (wanted > 1 ? sum_s(course, server->floats) : 0) +
+           (server->summed + 1 == wanted ? update_s(course, server->floats) : 0);
 }
 
 static void servers_destroy(struct course *course)
@@ -133,39 +240,70 @@ static void servers_destroy(struct course *course)
     for (size_t i = 0; servers != NULL && servers->pairs != NULL && i < count; i++) {
         free(servers->pairs[i].waits);
     }
+    for (uint32_t k = 0; servers != NULL && servers->servers != NULL && k < course->shards; k++) {
+        clocks_finish(&servers->servers[k].clocks);
+    }
     if (servers != NULL) {
+        free(servers->servers);
+        free(servers->replies);
         free(servers->pairs);
         free(servers->counts);
     }
     free(servers);
 }
 
+static enum status create_pair(struct course *course, uint32_t worker, uint32_t shard)
+{
+    struct pair *pair = pair_of(course, worker, shard);
+    pair->waits = calloc(course->layout.bucket_count, sizeof(*pair->waits));
+    pair->window = WINDOW_BYTES;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        double bytes = 4.0 * (double)part_of(course, b, shard).count;
+        pair->window = bytes > pair->window ? bytes : pair->window;
+    }
+    return pair->waits != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status create_server(struct course *course, uint32_t shard)
+{
+    struct servers *servers = course->exchange;
+    struct server *server = &servers->servers[shard];
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        uint64_t floats = part_of(course, b, shard).count;
+        server->floats += floats;
+        server->part_count += floats > 0;
+    }
+    servers->part_count += server->part_count;
+    enum status status =
+        clocks_init(&server->clocks, course->job->workers) ? STATUS_OK : STATUS_NO_MEMORY;
+    for (uint32_t w = 0; w < course->job->workers && status == STATUS_OK; w++) {
+        status = create_pair(course, w, shard);
+    }
+    return status;
+}
+
 static enum status servers_create(struct course *course)
 {
-    uint32_t buckets = course->layout.bucket_count;
+    size_t workers = course->job->workers;
     struct servers *servers = calloc(1, sizeof(*servers));
     course->exchange = servers;
     if (servers == NULL) {
         return STATUS_NO_MEMORY;
     }
-    servers->pairs = calloc((size_t)course->job->workers * course->shards, sizeof(struct pair));
-    servers->counts = calloc((size_t)course->shards * buckets, sizeof(uint32_t));
-    if (servers->pairs == NULL || servers->counts == NULL) {
+    servers->pairs = calloc(workers * course->shards, sizeof(*servers->pairs));
+    servers->counts =
+        calloc((size_t)course->shards * course->layout.bucket_count, sizeof(*servers->counts));
+    servers->servers = calloc(course->shards, sizeof(*servers->servers));
+    servers->replies = calloc(workers, sizeof(*servers->replies));
+    if (servers->pairs == NULL || servers->counts == NULL || servers->servers == NULL ||
+        servers->replies == NULL) {
         return STATUS_NO_MEMORY;
     }
-    for (size_t i = 0; i < (size_t)course->job->workers * course->shards; i++) {
-        struct pair *pair = &servers->pairs[i];
-        pair->waits = calloc(buckets, sizeof(*pair->waits));
-        if (pair->waits == NULL) {
-            return STATUS_NO_MEMORY;
-        }
-        pair->window = WINDOW_BYTES;
-        for (uint32_t b = 0; b < buckets; b++) {
-            double bytes = 4.0 * (double)part_of(course, b, (uint32_t)(i % course->shards)).count;
-            pair->window = bytes > pair->window ? bytes : pair->window;
-        }
+    enum status status = consistency_find(course->job->mode, &servers->consistency);
+    for (uint32_t k = 0; k < course->shards && status == STATUS_OK; k++) {
+        status = create_server(course, k);
     }
-    return STATUS_OK;
+    return status;
 }
 
 const struct course_exchange course_servers = {servers_create, servers_destroy, servers_ready,

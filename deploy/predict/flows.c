@@ -54,20 +54,26 @@ struct flows {
     bool is_out_of_memory;
 };
 
+static bool ends_sooner(const struct class *a, const struct class *b)
+{
+    return a->end < b->end ||
+           (a->end == b->end && a->end < DBL_MAX && a->flows[0].order < b->flows[0].order);
+}
+
 /* Puts a class where it belongs, upwards or downwards. */
 static void place_class(struct flows *flows, uint32_t index)
 {
     struct class *classes = flows->classes;
     uint32_t *heap = flows->heap, at = classes[index].heap_place;
-    double end = classes[index].end;
-    for (; at > 0 && end < classes[heap[(at - 1) / 2]].end; at = (at - 1) / 2) {
+    const struct class *own = &classes[index];
+    for (; at > 0 && ends_sooner(own, &classes[heap[(at - 1) / 2]]); at = (at - 1) / 2) {
         heap[at] = heap[(at - 1) / 2];
         classes[heap[at]].heap_place = at;
     }
     for (uint32_t child; (child = 2 * at + 1) < flows->heap_count; at = child) {
         child += child + 1 < flows->heap_count &&
-                 classes[heap[child + 1]].end < classes[heap[child]].end;
-        if (classes[heap[child]].end >= end) {
+                 ends_sooner(&classes[heap[child + 1]], &classes[heap[child]]);
+        if (!ends_sooner(&classes[heap[child]], own)) {
             break;
         }
         heap[at] = heap[child];

@@ -30,10 +30,12 @@ static void forward(struct course *course, uint32_t index, uint32_t bucket)
         return;
     }
     worker->awaited = 0;
+    uint64_t step = course->clocks.steps[index], lead = step - course->clocks.slowest;
     if (bucket == course->layout.bucket_count - 1) {
-        spread_s = spread_draw(&course->costs->spread, course->job->seed, index, worker->step);
+        spread_s = spread_draw(&course->costs->spread, course->job->seed, index, step);
+        course->lead_max = lead > course->lead_max ? lead : course->lead_max;
     }
-    if (course->shards == 0 && worker->step > 0) {
+    if (course->shards == 0 && step > 0) {
         update_s = course->costs->optimizer_s * (double)course->layout.buckets[bucket].count /
                    (double)course->layout.value_count;
     }
@@ -56,7 +58,7 @@ void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64
 static void begin_step(struct course *course, uint32_t index)
 {
     double compute_s = costs_compute_s(course->costs);
-    uint64_t step = course->workers[index].step;
+    uint64_t step = course->clocks.steps[index];
     double delay_s = (double)straggler_delay_ns(&course->straggler, course->job->seed, index, step,
                                                 (uint64_t)(compute_s * 1e9)) *
                      1e-9;
@@ -93,7 +95,7 @@ static void wake(void *owner, uint32_t index, uint32_t tag)
         if (bucket + 1 < buckets) {
             backward(course, index, bucket + 1);
         } else {
-            course->workers[index].step++;
+            clocks_advance(&course->clocks, index);
             begin_step(course, index);
         }
     }
@@ -157,8 +159,9 @@ static enum status allocate(struct course *course)
     course->backward_s = calloc(buckets, sizeof(double));
     course->workers = calloc(job->workers, sizeof(*course->workers));
     course->hosts = calloc(job->workers + course->shards, sizeof(uint32_t));
-    if (course->forward_s == NULL || course->backward_s == NULL || course->workers == NULL ||
-        course->hosts == NULL) {
+    bool has_clocks = clocks_init(&course->clocks, job->workers);
+    if (!has_clocks || course->forward_s == NULL || course->backward_s == NULL ||
+        course->workers == NULL || course->hosts == NULL) {
         return STATUS_NO_MEMORY;
     }
     for (uint32_t b = 0; b < buckets; b++) {
@@ -211,6 +214,7 @@ static void finish(struct course *course)
     for (uint32_t w = 0; course->workers != NULL && w < course->job->workers; w++) {
         free(course->workers[w].missing);
     }
+    clocks_finish(&course->clocks);
     engine_destroy(course->engine);
     free(course->hosts);
     free(course->workers);
@@ -228,14 +232,23 @@ static enum status go_on(struct course *course, uint64_t steps)
     return status;
 }
 
-/* What went over links (network.link_count), then how long threads of servers were busy (shards).
- */
+/* Numbers that grow. */
+static size_t count_size(const struct course *course)
+{
+    return course->network->link_count + 3 * (size_t)course->shards;
+}
+
+/* What went over links (network.link_count), how long threads of servers were busy (shards), how
+ * long pushes have waited for them (shards), and how many these were (shards). */
 static void read_counts(const struct course *course, double *ret_counts)
 {
-    uint32_t links = course->network->link_count;
+    uint32_t links = course->network->link_count, shards = course->shards;
     engine_link_bytes(course->engine, ret_counts);
-    for (uint32_t k = 0; k < course->shards; k++) {
-        ret_counts[links + k] = engine_busy_s(course->engine, course->job->workers + k);
+    for (uint32_t k = 0; k < shards; k++) {
+        uint32_t process = course->job->workers + k;
+        ret_counts[links + k] = engine_busy_s(course->engine, process);
+        ret_counts[links + shards + k] = engine_waited_s(course->engine, process);
+        ret_counts[links + 2 * shards + k] = (double)engine_taken(course->engine, process);
     }
 }
 
@@ -255,15 +268,19 @@ static void find_busiest(const struct course *course, const double *before, cons
         }
     }
     for (uint32_t k = 0; k < course->shards && seconds > 0; k++) {
+        uint32_t waited = links + course->shards + k, taken = waited + course->shards;
         double busy = (after[links + k] - before[links + k]) / seconds;
-        made->server_busy = busy > made->server_busy ? busy : made->server_busy;
+        if (busy > made->server_busy && after[taken] > before[taken]) {
+            made->server_busy = busy;
+            made->server_wait_s = (after[waited] - before[waited]) / (after[taken] - before[taken]);
+        }
     }
 }
 
 static enum status count_steps(struct course *course, uint32_t warm, uint32_t counted,
                                double *counts, struct prediction *ret_prediction)
 {
-    uint32_t workers = course->job->workers, size = course->network->link_count + course->shards;
+    uint32_t workers = course->job->workers;
     for (uint32_t w = 0; w < workers; w++) {
         begin_step(course, w);
     }
@@ -272,24 +289,31 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
         return status;
     }
     const struct course then = *course;
+    course->staleness = (struct staleness){.total = 0};
+    course->lead_max = 0;
     double began_s = engine_now(course->engine);
     read_counts(course, counts);
     status = go_on(course, (uint64_t)workers * (warm + 1 + counted));
     if (status != STATUS_OK) {
         return status;
     }
-    read_counts(course, counts + size);
+    read_counts(course, counts + count_size(course));
     double seconds = engine_now(course->engine) - began_s, steps = (double)workers * counted;
     struct prediction made = {.step_s = seconds / counted,
                               .compute_s = (course->compute_s - then.compute_s) / steps,
                               .delay_s = (course->delay_s - then.delay_s) / steps,
-                              .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps};
+                              .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps,
+                              .staleness = course->staleness,
+                              .lead_max = course->lead_max};
     made.wait_s = made.step_s - made.compute_s - made.delay_s - made.optimizer_s;
     made.wait_s = made.wait_s > 0 ? made.wait_s : 0;
     if (made.step_s > 0) {
         made.images_per_s = (double)workers * course->costs->batch / made.step_s;
     }
-    find_busiest(course, counts, counts + size, seconds, &made);
+    if (!mode_updates_on_push(course->job->mode.kind)) {
+        staleness_add_many(&made.staleness, 0, (uint64_t)workers * counted);
+    }
+    find_busiest(course, counts, counts + count_size(course), seconds, &made);
     made.busiest_bytes /= counted;
     *ret_prediction = made;
     return STATUS_OK;
@@ -298,8 +322,7 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
 static enum status measure(struct course *course, uint32_t warm, uint32_t counted,
                            struct prediction *ret_prediction)
 {
-    double *counts =
-        calloc(2 * ((size_t)course->network->link_count + course->shards), sizeof(*counts));
+    double *counts = calloc(2 * count_size(course), sizeof(*counts));
     enum status status = counts != NULL ? count_steps(course, warm, counted, counts, ret_prediction)
                                         : STATUS_NO_MEMORY;
     free(counts);

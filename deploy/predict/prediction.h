@@ -6,17 +6,21 @@
 #include "common/job/job.h"
 #include "deploy/predict/costs.h"
 #include "deploy/predict/network.h"
+#include "ps-server/shard/staleness.h"
 
 struct prediction {
     double images_per_s; // 0 if steps take no time
     double step_s;
     double compute_s, delay_s, optimizer_s, wait_s; // of a worker's step, in the mean
     double server_busy;                             // share of time, of the busiest server's thread
+    double server_wait_s;                           // of a push for that thread, in the mean
     uint32_t busiest_link;                          // NETWORK_NONE: no link with a limit is used
     double busiest_bytes, busiest_use;              // per step, and the share of its bandwidth
+    struct staleness staleness;                     // of gradients on every server; 0 in ring
+    uint64_t lead_max; // the most steps that a worker computed before the slowest
 };
 
-/* Of a job in mode ring or ps-sync. The first `warm` steps of each worker are not counted,
+/* Of a job in any mode but local. The first `warm` steps of each worker are not counted,
  * `counted` are. Logs. */
 enum status prediction_make(const struct job *job, const struct costs *costs,
                             const struct network *network, uint32_t warm, uint32_t counted,

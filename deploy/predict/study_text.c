@@ -11,7 +11,9 @@ static const char *const left_out[] = {
     "all-reduces in the memory of one host, and NCCL: the model sends messages there, too",
     "requests of workers to servers, agreement among workers at the end of a phase, evaluation, "
     "checkpoints",
-    "a server adds up each gradient as it comes, and each process has one thread for messages",
+    "each process has one thread for messages; in ps-sync a server adds up each gradient as it "
+    "comes, "
+    "in ps-ssp and ps-async it makes the update of each when it is whole",
     "loss, congestion and its recovery: flows share links fairly at once, and nothing is resent",
     "headers of messages, encryption and compression",
 };
@@ -41,9 +43,9 @@ static void print_basis(const struct study *study, FILE *stream)
 void study_print(const struct study *study, FILE *stream)
 {
     print_basis(study, stream);
-    fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s  %-18s %s\n", "mode", "workers",
-            "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
-            "optimizer", "waiting", "limiter", "busiest link, MB a step");
+    fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s  %-18s %s\n", "mode",
+            "workers", "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
+            "optimizer", "waiting", "staleness", "limiter", "busiest link, MB a step");
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         const struct prediction *made = &point->made;
@@ -53,13 +55,15 @@ void study_print(const struct study *study, FILE *stream)
         if (point->servers > 0) {
             snprintf(servers, sizeof(servers), "%u", point->servers);
         }
-        fprintf(stream,
-                "%-8s %7u %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f  %-18s %s, %.3f "
-                "(%.0f %% busy)\n",
-                mode_text(point->mode).text, point->workers, servers, made->images_per_s,
-                point->speed_up, 100 * point->efficiency, 1e3 * made->step_s, 1e3 * made->compute_s,
-                1e3 * made->delay_s, 1e3 * made->optimizer_s, 1e3 * made->wait_s, limiter,
-                link_name(study, point), made->busiest_bytes / 1e6, 100 * made->busiest_use);
+        fprintf(
+            stream,
+            "%-8s %7u %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f  %-18s %s, %.3f "
+            "(%.0f %% busy)\n",
+            mode_text(point->mode).text, point->workers, servers, made->images_per_s,
+            point->speed_up, 100 * point->efficiency, 1e3 * made->step_s, 1e3 * made->compute_s,
+            1e3 * made->delay_s, 1e3 * made->optimizer_s, 1e3 * made->wait_s,
+            staleness_mean(&made->staleness), limiter, link_name(study, point),
+            made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
                     "much. What the model leaves out:\n");
@@ -68,20 +72,33 @@ void study_print(const struct study *study, FILE *stream)
     }
 }
 
+/* As in summary.json. */
+static json_t *staleness_json(const struct staleness *staleness)
+{
+    json_t *counts = json_array();
+    for (uint32_t i = 0; counts != NULL && i < staleness_bins(staleness); i++) {
+        json_array_append_new(counts, json_integer((json_int_t)staleness->counts[i]));
+    }
+    return json_pack("{s:f, s:I, s:o}", "mean", staleness_mean(staleness), "max",
+                     (json_int_t)staleness->max, "histogram", counts);
+}
+
 static json_t *point_json(const struct study *study, const struct study_point *point)
 {
     const struct prediction *made = &point->made;
     return json_pack(
-        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:s, s:f}",
+        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
+        "s:f, s:s, s:f, s:o, s:I}",
         "mode", mode_text(point->mode).text, "workers", (json_int_t)point->workers, "servers",
         (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up", point->speed_up,
         "efficiency_percent", 100 * point->efficiency, "step_ms", 1e3 * made->step_s, "compute_ms",
         1e3 * made->compute_s, "delays_ms", 1e3 * made->delay_s, "optimizer_ms",
         1e3 * made->optimizer_s, "waiting_ms", 1e3 * made->wait_s, "server_busy_percent",
-        100 * made->server_busy, "busiest_link", link_name(study, point),
-        "busiest_link_bytes_per_step", made->busiest_bytes, "busiest_link_busy_percent",
-        100 * made->busiest_use, "limiter", point->limiter, "limiter_gain_percent",
-        100 * point->limiter_gain);
+        100 * made->server_busy, "server_wait_ms", 1e3 * made->server_wait_s, "busiest_link",
+        link_name(study, point), "busiest_link_bytes_per_step", made->busiest_bytes,
+        "busiest_link_busy_percent", 100 * made->busiest_use, "limiter", point->limiter,
+        "limiter_gain_percent", 100 * point->limiter_gain, "staleness",
+        staleness_json(&made->staleness), "lead_steps_max", (json_int_t)made->lead_max);
 }
 
 json_t *study_json(const struct study *study)

@@ -1,7 +1,7 @@
 /* Tests of predictions against closed forms, on networks whose switch is no limit. */
-#include "common/job/job_options.h"
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/prediction.h"
+#include "tests/support/deploy/predictions.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -11,9 +11,7 @@
 // clang-format on
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BANDWIDTH  1.25e9 // bytes per second: 10 Gbit/s
 #define LATENCY_S  20e-6  // between two hosts
@@ -23,27 +21,10 @@
 static struct network network;
 static struct costs costs;
 
-static void write_network(const char *text)
-{
-    char path[] = "/tmp/test-prediction-XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), strlen(text));
-    close(file);
-    enum status status = network_read(path, &network);
-    unlink(path);
-    assert_int_equal(status, STATUS_OK);
-}
-
-/* Workers h, and servers p, on hosts of their own. */
 static int set_up(void **state)
 {
     (void)state;
-    write_network("{\"switches\": [{\"name\": \"s\"}], \"hosts\": ["
-                  "{\"name\": \"h\", \"count\": 64, \"nic\": \"10 Gbit/s\","
-                  " \"latency\": \"10 us\", \"switch\": \"s\"},"
-                  "{\"name\": \"p\", \"count\": 8, \"workers\": 0, \"servers\": 1,"
-                  " \"nic\": \"1.25 GB/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}");
+    predictions_read_star(&network);
     return 0;
 }
 
@@ -65,20 +46,6 @@ static int reset_costs(void **state)
     return 0;
 }
 
-static struct job job_of(enum mode_kind mode, uint32_t workers, uint32_t servers,
-                         enum all_reduce_choice choice)
-{
-    struct job job;
-    struct option_set options = job_option_set(&job);
-    options_reset(&options);
-    job.mode = (struct mode){.kind = mode};
-    job.workers = workers;
-    job.servers = servers;
-    job.all_reduce = choice;
-    job.bucket_mb = 1024; // one bucket
-    return job;
-}
-
 static struct prediction predict(const struct job *job, uint32_t steps)
 {
     struct prediction made;
@@ -86,23 +53,17 @@ static struct prediction predict(const struct job *job, uint32_t steps)
     return made;
 }
 
-static void check_near(const char *what, uint32_t workers, double got, double want, double part)
-{
-    if (!(fabs(got - want) <= part * want)) {
-        fail_msg("%s among %u: %.9g, and %.9g was expected", what, workers, got, want);
-    }
-}
-
 /* 2(N-1)/N S/B on the links, and a latency for each hop. */
 static void test_ring(void **state)
 {
     (void)state;
     for (uint32_t n = 2; n <= 64; n *= 2) {
-        const struct job job = job_of(MODE_RING, n, 0, ALL_REDUCE_CHOICE_RING);
+        const struct job job = predictions_job(MODE_RING, n, 0, ALL_REDUCE_CHOICE_RING);
         double want = 2.0 * (n - 1) / n * BYTES / BANDWIDTH + 2.0 * (n - 1) * LATENCY_S;
         const struct prediction made = predict(&job, 4);
-        check_near("ring", n, made.step_s, want, 1e-3);
-        check_near("bytes of a link", n, made.busiest_bytes, 2.0 * (n - 1) / n * BYTES, 1e-9);
+        predictions_check("ring", n, made.step_s, want, 1e-3);
+        predictions_check("bytes of a link", n, made.busiest_bytes, 2.0 * (n - 1) / n * BYTES,
+                          1e-9);
     }
 }
 
@@ -110,9 +71,9 @@ static void test_direct(void **state)
 {
     (void)state;
     for (uint32_t n = 2; n <= 32; n *= 2) {
-        const struct job job = job_of(MODE_RING, n, 0, ALL_REDUCE_CHOICE_DIRECT);
+        const struct job job = predictions_job(MODE_RING, n, 0, ALL_REDUCE_CHOICE_DIRECT);
         double want = 2.0 * (n - 1) / n * BYTES / BANDWIDTH + 2 * LATENCY_S;
-        check_near("direct", n, predict(&job, 4).step_s, want, 1e-3);
+        predictions_check("direct", n, predict(&job, 4).step_s, want, 1e-3);
     }
 }
 
@@ -122,11 +83,11 @@ static void test_halving(void **state)
 {
     (void)state;
     for (uint32_t n = 2; n <= 64; n *= 2) {
-        const struct job job = job_of(MODE_RING, n, 0, ALL_REDUCE_CHOICE_HALVING);
+        const struct job job = predictions_job(MODE_RING, n, 0, ALL_REDUCE_CHOICE_HALVING);
         double rounds = log2(n), pieces = n / 2.0 * rounds + n - 1;
         double want = pieces / n * BYTES / BANDWIDTH + 2 * rounds * LATENCY_S;
         assert_int_equal(halving_hop_count(n), (uint32_t)(2 * rounds));
-        check_near("halving", n, predict(&job, 4).step_s, want, 1e-3);
+        predictions_check("halving", n, predict(&job, 4).step_s, want, 1e-3);
     }
 }
 
@@ -136,10 +97,11 @@ static void test_incast(void **state)
     (void)state;
     for (uint32_t servers = 1; servers <= 4; servers *= 4) {
         for (uint32_t n = 1; n <= 64; n *= 2) {
-            const struct job job = job_of(MODE_PS_SYNC, n, servers, ALL_REDUCE_CHOICE_AUTO);
+            const struct job job =
+                predictions_job(MODE_PS_SYNC, n, servers, ALL_REDUCE_CHOICE_AUTO);
             double share = n > servers ? (double)n / servers : 1;
             double want = 2 * share * BYTES / BANDWIDTH + 2 * LATENCY_S;
-            check_near("ps-sync", n, predict(&job, 4).step_s, want, 1e-3);
+            predictions_check("ps-sync", n, predict(&job, 4).step_s, want, 1e-3);
         }
     }
 }
@@ -148,7 +110,7 @@ static void test_incast(void **state)
 static double step_in(const char *text, const struct job *job)
 {
     const struct network usual = network;
-    write_network(text);
+    predictions_read_network(text, &network);
     double step_s = predict(job, 4).step_s;
     network_finish(&network);
     network = usual;
@@ -159,7 +121,7 @@ static double step_in(const char *text, const struct job *job)
 static void test_shared_link(void **state)
 {
     (void)state;
-    const struct job job = job_of(MODE_PS_SYNC, 8, 8, ALL_REDUCE_CHOICE_AUTO);
+    const struct job job = predictions_job(MODE_PS_SYNC, 8, 8, ALL_REDUCE_CHOICE_AUTO);
     double step_s =
         step_in("{\"switches\": [{\"name\": \"top\"}, {\"name\": \"s\", \"to\": \"top\","
                 " \"oversubscription\": 4}], \"hosts\": [{\"name\": \"h\", \"count\": 8,"
@@ -167,8 +129,8 @@ static void test_shared_link(void **state)
                 "{\"name\": \"p\", \"count\": 8, \"workers\": 0, \"servers\": 1,"
                 " \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"top\"}]}",
                 &job);
-    check_near("an oversubscribed rack", 8, step_s, 2 * 4 * BYTES / BANDWIDTH + 2 * LATENCY_S,
-               1e-3);
+    predictions_check("an oversubscribed rack", 8, step_s,
+                      2 * 4 * BYTES / BANDWIDTH + 2 * LATENCY_S, 1e-3);
 }
 
 /* What the others leave: a connection that is held back elsewhere leaves its share to them. */
@@ -176,14 +138,14 @@ static void test_max_min(void **state)
 {
     (void)state;
     // One worker of two has a slow NIC. The server's link gives the other what that leaves.
-    const struct job job = job_of(MODE_PS_SYNC, 2, 1, ALL_REDUCE_CHOICE_AUTO);
+    const struct job job = predictions_job(MODE_PS_SYNC, 2, 1, ALL_REDUCE_CHOICE_AUTO);
     double step_s = step_in("{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"slow\","
                             " \"nic\": \"1 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"},"
                             "{\"name\": \"h\", \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\","
                             " \"switch\": \"s\"}, {\"name\": \"p\", \"workers\": 0, \"servers\": 1,"
                             " \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}",
                             &job);
-    check_near("a slow NIC", 2, step_s, 2 * BYTES / (BANDWIDTH / 10) + 2 * LATENCY_S, 1e-3);
+    predictions_check("a slow NIC", 2, step_s, 2 * BYTES / (BANDWIDTH / 10) + 2 * LATENCY_S, 1e-3);
 }
 
 /* On one host messages go through its memory, and no connection is faster than `flow`. */
@@ -191,7 +153,7 @@ static void test_one_host(void **state)
 {
     (void)state;
     const char *const parts[] = {"", ", \"flow\": \"10 Gbit/s\""};
-    const struct job job = job_of(MODE_RING, 4, 0, ALL_REDUCE_CHOICE_RING);
+    const struct job job = predictions_job(MODE_RING, 4, 0, ALL_REDUCE_CHOICE_RING);
     char text[400];
     for (size_t i = 0; i < 2; i++) {
         snprintf(text, sizeof(text),
@@ -200,8 +162,8 @@ static void test_one_host(void **state)
                  " \"memory\": \"%s\", \"memory-latency\": \"20 us\"}]%s}",
                  i == 0 ? "5 GB/s" : "1 TB/s", parts[i]);
         // Four connections share 5 GB/s, which is 10 Gbit/s each.
-        check_near("one host", 4, step_in(text, &job), 1.5 * BYTES / BANDWIDTH + 6 * LATENCY_S,
-                   1e-3);
+        predictions_check("one host", 4, step_in(text, &job),
+                          1.5 * BYTES / BANDWIDTH + 6 * LATENCY_S, 1e-3);
     }
 }
 
@@ -212,12 +174,12 @@ static void test_alone(void **state)
     costs.layers[0].forward_s = 0.01;
     costs.layers[0].backward_s = 0.02;
     costs.optimizer_s = 0.005;
-    const struct job job = job_of(MODE_RING, 1, 0, ALL_REDUCE_CHOICE_AUTO);
+    const struct job job = predictions_job(MODE_RING, 1, 0, ALL_REDUCE_CHOICE_AUTO);
     const struct prediction made = predict(&job, 4);
-    check_near("a step", 1, made.step_s, 0.035, 1e-9);
-    check_near("images/s", 1, made.images_per_s, 32 / 0.035, 1e-9);
-    check_near("compute", 1, made.compute_s, 0.03, 1e-9);
-    check_near("optimizer", 1, made.optimizer_s, 0.005, 1e-9);
+    predictions_check("a step", 1, made.step_s, 0.035, 1e-9);
+    predictions_check("images/s", 1, made.images_per_s, 32 / 0.035, 1e-9);
+    predictions_check("compute", 1, made.compute_s, 0.03, 1e-9);
+    predictions_check("optimizer", 1, made.optimizer_s, 0.005, 1e-9);
     assert_int_equal(made.busiest_link, NETWORK_NONE);
 }
 
@@ -230,12 +192,12 @@ static void test_server_thread(void **state)
     costs.message_s = 1e-3;
     costs.sum_bandwidth = 400; // a float in 10 ms
     costs.optimizer_s = 0.1;
-    const struct job job = job_of(MODE_PS_SYNC, n, 1, ALL_REDUCE_CHOICE_AUTO);
+    const struct job job = predictions_job(MODE_PS_SYNC, n, 1, ALL_REDUCE_CHOICE_AUTO);
     // The first workers push again while the last ones are answered, so it is never idle.
     double want = n * (1e-3 + 0.01) + 0.1 + n * 1e-3;
     const struct prediction made = predict(&job, 4);
-    check_near("a step", n, made.step_s, want, 1e-3);
-    check_near("the server", n, made.server_busy, 1, 1e-3);
+    predictions_check("a step", n, made.step_s, want, 1e-3);
+    predictions_check("the server", n, made.server_busy, 1, 1e-3);
 }
 
 /* The exchange of the last layer hides behind the backward pass of the first. */
@@ -246,7 +208,7 @@ static void test_overlap(void **state)
     costs.layer_count = 2;
     costs.layers[0] = (struct cost_layer){1, 0, 1};
     costs.layers[1] = (struct cost_layer){PARAMETERS, 0, 0};
-    struct job job = job_of(MODE_RING, n, 0, ALL_REDUCE_CHOICE_RING);
+    struct job job = predictions_job(MODE_RING, n, 0, ALL_REDUCE_CHOICE_RING);
     job.bucket_mb = 1;
     const struct prediction made = predict(&job, 4);
     assert_true(made.step_s >= 1 && made.step_s < 1 + 2.0 * (n - 1) * LATENCY_S * 1.01);
@@ -257,10 +219,10 @@ static void check_maximum(const char *what, double want)
 {
     const uint32_t n = 16;
     costs.layers[0].parameters = 64;
-    const struct job ring = job_of(MODE_RING, n, 0, ALL_REDUCE_CHOICE_RING);
-    const struct job sync = job_of(MODE_PS_SYNC, n, 1, ALL_REDUCE_CHOICE_AUTO);
-    check_near(what, n, predict(&ring, 8000).step_s, want, 1e-2);
-    check_near(what, n, predict(&sync, 8000).step_s, want, 1e-2);
+    const struct job ring = predictions_job(MODE_RING, n, 0, ALL_REDUCE_CHOICE_RING);
+    const struct job sync = predictions_job(MODE_PS_SYNC, n, 1, ALL_REDUCE_CHOICE_AUTO);
+    predictions_check(what, n, predict(&ring, 8000).step_s, want, 1e-2);
+    predictions_check(what, n, predict(&sync, 8000).step_s, want, 1e-2);
 }
 
 /* A step takes as long as the slowest of N: the expected maximum of N draws. */
@@ -295,19 +257,19 @@ static void test_straggler(void **state)
     (void)state;
     costs.layers[0].parameters = 64;
     costs.layers[0].backward_s = 1;
-    struct job job = job_of(MODE_RING, 8, 0, ALL_REDUCE_CHOICE_DIRECT);
+    struct job job = predictions_job(MODE_RING, 8, 0, ALL_REDUCE_CHOICE_DIRECT);
     snprintf(job.straggler, sizeof(job.straggler), "rank=3,factor=2.5");
     const struct prediction made = predict(&job, 4);
-    check_near("a step", 8, made.step_s, 2.5, 1e-3);
-    check_near("delays", 8, made.delay_s, 1.5 / 8, 1e-3);
-    check_near("waiting", 8, made.wait_s, 1.5 * 7 / 8, 1e-3);
+    predictions_check("a step", 8, made.step_s, 2.5, 1e-3);
+    predictions_check("delays", 8, made.delay_s, 1.5 / 8, 1e-3);
+    predictions_check("waiting", 8, made.wait_s, 1.5 * 7 / 8, 1e-3);
 }
 
 static void test_seed(void **state)
 {
     (void)state;
     costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 1};
-    struct job job = job_of(MODE_PS_SYNC, 8, 2, ALL_REDUCE_CHOICE_AUTO);
+    struct job job = predictions_job(MODE_PS_SYNC, 8, 2, ALL_REDUCE_CHOICE_AUTO);
     const struct prediction first = predict(&job, 20), second = predict(&job, 20);
     assert_memory_equal(&first.step_s, &second.step_s, sizeof(first.step_s));
     job.seed++;

@@ -1,0 +1,23 @@
+/* Jobs and networks of which predictions are made in tests. */
+#ifndef TESTS_SUPPORT_DEPLOY_PREDICTIONS_H
+#define TESTS_SUPPORT_DEPLOY_PREDICTIONS_H
+
+#include "common/job/job.h"
+#include "deploy/predict/network.h"
+
+#include <stdint.h>
+
+/* Reads a network from its text. The test fails if it is wrong. */
+void predictions_read_network(const char *text, struct network *ret_network);
+
+/* Workers h, and servers p, on hosts of their own: 64 and 8, with 10 Gbit/s, 20 us apart. */
+void predictions_read_star(struct network *ret_network);
+
+/* A job whose gradients are one bucket. */
+struct job predictions_job(enum mode_kind mode, uint32_t workers, uint32_t servers,
+                           enum all_reduce_choice choice);
+
+/* Fails unless got is want, give or take a part of it. */
+void predictions_check(const char *what, uint32_t workers, double got, double want, double part);
+
+#endif
