@@ -63,7 +63,7 @@ static const struct option rows[] = {
      FIELD(TEXT, workers),
      .fallback = "2",
      .metavar = "LIST",
-     .help = "numbers of workers, separated by commas, each at most 4096"},
+     .help = "numbers of workers, separated by commas, each at most 16384"},
     {.name = "servers",
      .letter = 's',
      FIELD(U32, servers),
@@ -180,9 +180,9 @@ static enum status take_mode(const char *text, uint32_t servers, struct mode *re
 static enum status take_workers(const char *text, uint32_t *ret_workers)
 {
     uint64_t workers = 0;
-    if (!number_whole(text, strlen(text), JOB_WORKERS_MAX, &workers) || workers == 0) {
+    if (!number_whole(text, strlen(text), STUDY_WORKERS_MAX, &workers) || workers == 0) {
         log_error("--workers: '%.60s' has to be a whole number from 1 to %d", text,
-                  JOB_WORKERS_MAX);
+                  STUDY_WORKERS_MAX);
         return STATUS_INVALID;
     }
     *ret_workers = (uint32_t)workers;

@@ -8,25 +8,33 @@
 #include "deploy/predict/clocks.h"
 #include "deploy/predict/engine.h"
 #include "deploy/predict/prediction.h"
+#include "deploy/predict/reduction.h"
 
 struct course_worker {
     uint32_t awaited;     // bucket + 1 that forward waits for; 0: it computes
-    uint64_t ready_count; // buckets that backward has completed in this step
+    double spread_s;      // of the step that begins
+    double spread_mean_s; // of all workers that it stands for
     uint64_t *missing;    // (buckets) floats that are not final yet
 };
 
 struct course {
     const struct job *job;
     const struct costs *costs;
-    const struct network *network;
+    const struct network *whole;   // the network as it is
+    const struct network *network; // through which messages go: the same, or a reduced one
+    double work_max;
     struct layout layout;
     struct straggler straggler;
     struct all_reduce_limits limits;
     double *forward_s, *backward_s; // (buckets)
     struct course_worker *workers;
-    struct clocks clocks; // steps that each worker has made, so the one that it makes
-    uint32_t shards;
-    uint32_t *hosts; // (workers + shards)
+    struct clocks clocks;       // steps that each worker has made, so the one that it makes
+    uint32_t simulated;         // of the workers: all, or one that stands for all
+    uint32_t parts;             // of each bucket, one for each server
+    uint32_t shards;            // of the servers, those that are simulated: all, or one
+    struct reduction reduction; // unless all are simulated
+    uint32_t *hosts;            // (workers + servers)
+    double *message_s;          // (workers + servers)
     struct engine *engine;
     void *exchange;                         // of the file that has the mode's part
     double compute_s, delay_s, optimizer_s; // of all workers so far

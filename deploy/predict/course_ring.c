@@ -47,10 +47,29 @@ static struct span segment_of(const struct course *course, const struct packet *
                         packet->segment);
 }
 
+/* Of a worker that stands for all: what it would send, it gets in the same moment from the one that
+ * is as far behind it. */
+static void turn(const struct course *course, struct packet *packet)
+{
+    const struct ring *ring = course->exchange;
+    const struct reduction *reduction = &course->reduction;
+    uint32_t world = course->job->workers, distance = packet->to;
+    enum all_reduce algorithm = ring->buckets[packet->bucket].algorithm;
+    packet->from = world - distance;
+    packet->to = 0;
+    packet->chunk = (packet->chunk + world - distance) % world;
+    packet->bytes *= algorithm == ALL_REDUCE_RING      ? reduction->ring_stretch
+                     : algorithm == ALL_REDUCE_HALVING ? reduction->halving_stretch[packet->from]
+                                                       : reduction->direct_stretch;
+}
+
 static void send(struct course *course, const struct packet *packet, uint64_t floats)
 {
     struct packet copy = *packet;
     copy.bytes = 4.0 * (double)floats;
+    if (course->simulated < course->job->workers) {
+        turn(course, &copy);
+    }
     engine_send(course->engine, &copy);
 }
 
@@ -239,7 +258,7 @@ static double ring_work_s(void *owner, const struct packet *packet)
 static void ring_destroy(struct course *course)
 {
     struct ring *ring = course->exchange;
-    size_t count = (size_t)course->job->workers * course->layout.bucket_count;
+    size_t count = (size_t)course->simulated * course->layout.bucket_count;
     for (size_t i = 0; ring != NULL && ring->places != NULL && i < count; i++) {
         for (struct held *held = ring->places[i].held, *next; held != NULL; held = next) {
             next = held->next;
@@ -263,7 +282,7 @@ static enum status ring_create(struct course *course)
         return STATUS_NO_MEMORY;
     }
     ring->buckets = calloc(bucket_count, sizeof(*ring->buckets));
-    ring->places = calloc((size_t)course->job->workers * bucket_count, sizeof(*ring->places));
+    ring->places = calloc((size_t)course->simulated * bucket_count, sizeof(*ring->places));
     if (ring->buckets == NULL || ring->places == NULL) {
         return STATUS_NO_MEMORY;
     }
@@ -271,7 +290,7 @@ static enum status ring_create(struct course *course)
         ring->buckets[b].algorithm =
             all_reduce_of_bucket(&course->limits, course->layout.buckets[b].count);
         ring->buckets[b].segments = ring_segment_count(chunk_of(course, b, 0), SEGMENT_FLOATS);
-        for (uint32_t w = 0; w < course->job->workers; w++) {
+        for (uint32_t w = 0; w < course->simulated; w++) {
             struct ring_place *place = place_of(course, w, b);
             place->positions = calloc(ring->buckets[b].segments + 1, sizeof(uint32_t));
             if (place->positions == NULL) {

@@ -43,7 +43,7 @@ static struct pair *pair_of(struct course *course, uint32_t worker, uint32_t sha
 
 static struct span part_of(const struct course *course, uint32_t bucket, uint32_t shard)
 {
-    return span_part(course->layout.buckets[bucket], course->shards, shard);
+    return span_part(course->layout.buckets[bucket], course->parts, shard);
 }
 
 static void push_on(struct course *course, uint32_t worker, uint32_t shard)
@@ -177,14 +177,20 @@ static void take_push(struct course *course, const struct packet *push)
     }
 }
 
+/* What a part of a bucket stands for: where one server stands for all, for the whole. */
+static uint64_t floats_for(const struct course *course, uint32_t bucket, uint32_t shard)
+{
+    return course->shards < course->parts ? course->layout.buckets[bucket].count
+                                          : part_of(course, bucket, shard).count;
+}
+
 /* A worker that gets its parts at once goes on when it has those of all shards. */
 static void take_reply(struct course *course, const struct packet *packet)
 {
     struct servers *servers = course->exchange;
     uint32_t shard = packet->from - course->job->workers;
     if (servers->consistency.update != UPDATE_ON_PUSH) {
-        course_final(course, packet->to, packet->bucket,
-                     part_of(course, packet->bucket, shard).count);
+        course_final(course, packet->to, packet->bucket, floats_for(course, packet->bucket, shard));
         return;
     }
     if (++servers->replies[packet->to] < servers->part_count) {

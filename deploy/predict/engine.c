@@ -46,8 +46,7 @@ struct thread {           // of a process
 struct engine {
     const struct network *network;
     const uint32_t *hosts;
-    uint32_t process_count;
-    double message_s, now;
+    double now;
     struct engine_model model;
     struct event *events; // a heap, owned as the others
     uint32_t event_count, event_room;
@@ -59,7 +58,7 @@ struct engine {
     uint32_t connection_count, connection_room;
     uint32_t *seats; // a table of connections, each + 1; 0: none
     uint32_t seat_count;
-    struct thread *threads; // (process_count)
+    struct thread *threads; // (model.threads)
     bool is_out_of_memory;
 };
 
@@ -217,9 +216,14 @@ static void end_flow(struct engine *engine)
     begin_next(engine, connection);
 }
 
+static uint32_t thread_of(const struct engine *engine, uint32_t process)
+{
+    return engine->model.threads > 1 ? process : 0;
+}
+
 void engine_occupy(struct engine *engine, uint32_t process, double seconds)
 {
-    struct thread *thread = &engine->threads[process];
+    struct thread *thread = &engine->threads[thread_of(engine, process)];
     double begin = thread->busy_until > engine->now ? thread->busy_until : engine->now;
     thread->busy_until = begin + seconds;
     thread->busy += seconds;
@@ -230,8 +234,9 @@ void engine_send(struct engine *engine, const struct packet *packet)
     assert(packet->bytes > 0 && packet->from != packet->to);
     uint32_t index = keep(engine, packet);
     if (index != UINT32_MAX) {
-        engine_occupy(engine, packet->from, engine->message_s);
-        add_event(engine, engine->threads[packet->from].busy_until, EVENT_READY, index, 0);
+        uint32_t thread = thread_of(engine, packet->from);
+        engine_occupy(engine, packet->from, engine->model.message_s[thread]);
+        add_event(engine, engine->threads[thread].busy_until, EVENT_READY, index, 0);
     }
 }
 
@@ -269,7 +274,7 @@ static void take_first(struct engine *engine, uint32_t process)
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
     double work_s = engine->model.work_s(engine->model.owner, packet);
-    engine_occupy(engine, process, engine->message_s + work_s);
+    engine_occupy(engine, process, engine->model.message_s[process] + work_s);
     add_event(engine, thread->busy_until, EVENT_HANDLED, index, 0);
 }
 
@@ -348,7 +353,6 @@ enum status engine_step(struct engine *engine)
 }
 
 enum status engine_create(const struct network *network, const uint32_t *hosts,
-                          uint32_t process_count, double message_s,
                           const struct engine_model *model, struct engine **ret_engine)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -357,10 +361,8 @@ enum status engine_create(const struct network *network, const uint32_t *hosts,
     }
     engine->network = network;
     engine->hosts = hosts;
-    engine->process_count = process_count;
-    engine->message_s = message_s;
     engine->model = *model;
-    engine->threads = calloc(process_count, sizeof(*engine->threads));
+    engine->threads = calloc(model->threads, sizeof(*engine->threads));
     if (engine->threads == NULL || flows_create(network, &engine->flows) != STATUS_OK) {
         engine_destroy(engine);
         return STATUS_NO_MEMORY;

@@ -32,11 +32,12 @@ struct engine_model {
     void (*deliver)(void *owner, const struct packet *packet);
     void (*wake)(void *owner, uint32_t process, uint32_t tag);
     void *owner;
+    const double *message_s; // (threads) of each message, at both of its ends; borrowed
+    uint32_t threads;        // 1: one process stands for all; or as many as there are processes
 };
 
-/* hosts: of each process; borrowed, as the network is. message_s: of sender and of receiver. */
+/* hosts: of each process; borrowed, as the network is. */
 enum status engine_create(const struct network *network, const uint32_t *hosts,
-                          uint32_t process_count, double message_s,
                           const struct engine_model *model, struct engine **ret_engine);
 void engine_destroy(struct engine *engine);
 

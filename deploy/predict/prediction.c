@@ -3,8 +3,11 @@
 
 #include "common/base/log.h"
 #include "common/job/phases.h"
+#include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
+#include "worker/exchange/chunks/ring_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +35,8 @@ static void forward(struct course *course, uint32_t index, uint32_t bucket)
     worker->awaited = 0;
     uint64_t step = course->clocks.steps[index], lead = step - course->clocks.slowest;
     if (bucket == course->layout.bucket_count - 1) {
-        spread_s = spread_draw(&course->costs->spread, course->job->seed, index, step);
+        spread_s = worker->spread_s;
+        course->delay_s += worker->spread_mean_s;
         course->lead_max = lead > course->lead_max ? lead : course->lead_max;
     }
     if (course->shards == 0 && step > 0) {
@@ -41,7 +45,6 @@ static void forward(struct course *course, uint32_t index, uint32_t bucket)
     }
     course->optimizer_s += update_s;
     course->compute_s += course->forward_s[bucket];
-    course->delay_s += spread_s;
     engine_wake_after(course->engine, spread_s + update_s + course->forward_s[bucket], index,
                       1 + bucket);
 }
@@ -55,17 +58,39 @@ void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64
     }
 }
 
+struct delays {
+    double begin_s, spread_s; // before the step, and before forward
+};
+
+static struct delays delays_of(const struct course *course, uint32_t rank, uint64_t step)
+{
+    uint64_t compute_ns = (uint64_t)(costs_compute_s(course->costs) * 1e9),
+             seed = course->job->seed;
+    return (struct delays){
+        (double)straggler_delay_ns(&course->straggler, seed, rank, step, compute_ns) * 1e-9,
+        spread_draw(&course->costs->spread, seed, rank, step)};
+}
+
+/* A worker that stands for all has the delays of the latest, as all wait for that one. */
 static void begin_step(struct course *course, uint32_t index)
 {
-    double compute_s = costs_compute_s(course->costs);
+    struct course_worker *worker = &course->workers[index];
     uint64_t step = course->clocks.steps[index];
-    double delay_s = (double)straggler_delay_ns(&course->straggler, course->job->seed, index, step,
-                                                (uint64_t)(compute_s * 1e9)) *
-                     1e-9;
+    uint32_t count = course->job->workers / course->simulated;
+    struct delays latest = delays_of(course, index, step), sum = latest;
+    for (uint32_t rank = 1; rank < count; rank++) {
+        const struct delays other = delays_of(course, rank, step);
+        sum.begin_s += other.begin_s;
+        sum.spread_s += other.spread_s;
+        if (other.begin_s + other.spread_s > latest.begin_s + latest.spread_s) {
+            latest = other;
+        }
+    }
     course->begun++;
-    course->workers[index].ready_count = 0;
-    course->delay_s += delay_s;
-    engine_wake_after(course->engine, delay_s, index, TAG_BEGIN);
+    course->delay_s += sum.begin_s / count;
+    worker->spread_s = latest.spread_s;
+    worker->spread_mean_s = sum.spread_s / count;
+    engine_wake_after(course->engine, latest.begin_s, index, TAG_BEGIN);
 }
 
 static void backward(struct course *course, uint32_t index, uint32_t bucket)
@@ -158,11 +183,15 @@ static enum status allocate(struct course *course)
     course->forward_s = calloc(buckets, sizeof(double));
     course->backward_s = calloc(buckets, sizeof(double));
     course->workers = calloc(job->workers, sizeof(*course->workers));
-    course->hosts = calloc(job->workers + course->shards, sizeof(uint32_t));
+    course->hosts = calloc(job->workers + course->parts, sizeof(*course->hosts));
+    course->message_s = calloc(job->workers + course->parts, sizeof(*course->message_s));
     bool has_clocks = clocks_init(&course->clocks, job->workers);
     if (!has_clocks || course->forward_s == NULL || course->backward_s == NULL ||
-        course->workers == NULL || course->hosts == NULL) {
+        course->workers == NULL || course->hosts == NULL || course->message_s == NULL) {
         return STATUS_NO_MEMORY;
+    }
+    for (uint32_t p = 0; p < job->workers + course->parts; p++) {
+        course->message_s[p] = course->costs->message_s;
     }
     for (uint32_t b = 0; b < buckets; b++) {
         costs_of_bucket(course->costs, course->layout.buckets[b], &course->forward_s[b],
@@ -177,10 +206,78 @@ static enum status allocate(struct course *course)
     return STATUS_OK;
 }
 
+/* What a step of all workers takes: messages, and how many flows change when one begins or ends. */
+static double work_of_step(const struct course *course)
+{
+    double n = course->job->workers, work = 0;
+    double pairs = n * course->parts;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        uint64_t floats = course->layout.buckets[b].count;
+        double segments = ceil((double)floats / n / (double)SEGMENT_FLOATS);
+        enum all_reduce algorithm = all_reduce_of_bucket(&course->limits, floats);
+        double hops = halving_hop_count(course->job->workers);
+        if (course->parts > 0) {
+            work += 2 * pairs * (100 + 2 * pairs);
+        } else if (algorithm == ALL_REDUCE_HALVING) {
+            work += n * hops * hops * 100;
+        } else {
+            work += 2 * n * n * segments * (algorithm == ALL_REDUCE_RING ? 100 : 2 * n * n);
+        }
+    }
+    return work;
+}
+
+/* Messages of a worker to all servers cost it as many, also where one server stands for them. */
+static enum status reduce_servers(struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    if (!mode_updates_on_push(course->job->mode.kind)) {
+        course->shards = 1;
+    }
+    for (uint32_t w = 0; w < workers; w++) {
+        course->message_s[w] *= (double)course->parts / course->shards;
+    }
+    return reduction_of_servers(course->whole, workers, course->parts, course->shards,
+                                course->hosts, &course->reduction);
+}
+
+/* One worker's chunks are all alike, so that they are those of the others, too. */
+static enum status reduce_ring(struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        struct span *bucket = &course->layout.buckets[b];
+        bucket->count = (bucket->count + workers - 1) / workers * workers;
+    }
+    course->simulated = 1;
+    return reduction_of_ring(course->whole, workers, course->hosts, &course->reduction);
+}
+
+static enum status reduce(struct course *course)
+{
+    enum status status = course->parts > 0 ? reduce_servers(course) : reduce_ring(course);
+    course->network = &course->reduction.network;
+    return status;
+}
+
+static enum status create_engine(struct course *course)
+{
+    const struct course_exchange *exchange = exchange_of(course);
+    const struct engine_model model = {.work_s = exchange != NULL ? exchange->work_s : NULL,
+                                       .deliver = exchange != NULL ? exchange->deliver : NULL,
+                                       .wake = wake,
+                                       .owner = course,
+                                       .message_s = course->message_s,
+                                       .threads = course->simulated + course->shards};
+    enum status status = engine_create(course->network, course->hosts, &model, &course->engine);
+    return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
+}
+
 static enum status prepare(struct course *course)
 {
     const struct job *job = course->job;
-    course->shards = mode_has_servers(job->mode.kind) ? job->servers : 0;
+    course->shards = course->parts = mode_has_servers(job->mode.kind) ? job->servers : 0;
+    course->simulated = job->workers;
     enum status status = check_straggler(course);
     if (status == STATUS_OK) {
         status = costs_make_layout(course->costs, phases_bucket_bytes(job), &course->layout);
@@ -195,14 +292,8 @@ static enum status prepare(struct course *course)
         return status;
     }
     choose_algorithm(course);
-    const struct course_exchange *exchange = exchange_of(course);
-    const struct engine_model model = {.work_s = exchange != NULL ? exchange->work_s : NULL,
-                                       .deliver = exchange != NULL ? exchange->deliver : NULL,
-                                       .wake = wake,
-                                       .owner = course};
-    status = engine_create(course->network, course->hosts, job->workers + course->shards,
-                           course->costs->message_s, &model, &course->engine);
-    return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
+    status = work_of_step(course) > course->work_max ? reduce(course) : STATUS_OK;
+    return status == STATUS_OK ? create_engine(course) : status;
 }
 
 static void finish(struct course *course)
@@ -216,6 +307,8 @@ static void finish(struct course *course)
     }
     clocks_finish(&course->clocks);
     engine_destroy(course->engine);
+    reduction_finish(&course->reduction);
+    free(course->message_s);
     free(course->hosts);
     free(course->workers);
     free(course->forward_s);
@@ -257,13 +350,15 @@ static void find_busiest(const struct course *course, const double *before, cons
                          double seconds, struct prediction *made)
 {
     uint32_t links = course->network->link_count;
+    bool is_reduced = course->network != course->whole;
     made->busiest_link = NETWORK_NONE;
     for (uint32_t i = 0; i < links && seconds > 0; i++) {
-        double bandwidth = course->network->links[i].bandwidth;
-        double bytes = after[i] - before[i];
+        uint32_t link = is_reduced ? course->reduction.origins[i] : i;
+        double bandwidth = course->whole->links[link].bandwidth;
+        double bytes = (after[i] - before[i]) * (is_reduced ? course->reduction.scales[i] : 1);
         if (bandwidth > 0 && bytes / bandwidth / seconds > made->busiest_use) {
             made->busiest_use = bytes / bandwidth / seconds;
-            made->busiest_link = i;
+            made->busiest_link = link;
             made->busiest_bytes = bytes;
         }
     }
@@ -281,10 +376,10 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
                                double *counts, struct prediction *ret_prediction)
 {
     uint32_t workers = course->job->workers;
-    for (uint32_t w = 0; w < workers; w++) {
+    for (uint32_t w = 0; w < course->simulated; w++) {
         begin_step(course, w);
     }
-    enum status status = go_on(course, (uint64_t)workers * (warm + 1));
+    enum status status = go_on(course, (uint64_t)course->simulated * (warm + 1));
     if (status != STATUS_OK) {
         return status;
     }
@@ -293,18 +388,22 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
     course->lead_max = 0;
     double began_s = engine_now(course->engine);
     read_counts(course, counts);
-    status = go_on(course, (uint64_t)workers * (warm + 1 + counted));
+    status = go_on(course, (uint64_t)course->simulated * (warm + 1 + counted));
     if (status != STATUS_OK) {
         return status;
     }
     read_counts(course, counts + count_size(course));
-    double seconds = engine_now(course->engine) - began_s, steps = (double)workers * counted;
+    double seconds = engine_now(course->engine) - began_s,
+           steps = (double)course->simulated * counted;
     struct prediction made = {.step_s = seconds / counted,
                               .compute_s = (course->compute_s - then.compute_s) / steps,
                               .delay_s = (course->delay_s - then.delay_s) / steps,
                               .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps,
                               .staleness = course->staleness,
-                              .lead_max = course->lead_max};
+                              .lead_max = course->lead_max,
+                              .is_reduced = course->network != course->whole,
+                              .simulated = course->simulated,
+                              .simulated_servers = course->shards};
     made.wait_s = made.step_s - made.compute_s - made.delay_s - made.optimizer_s;
     made.wait_s = made.wait_s > 0 ? made.wait_s : 0;
     if (made.step_s > 0) {
@@ -330,7 +429,7 @@ static enum status measure(struct course *course, uint32_t warm, uint32_t counte
 }
 
 enum status prediction_make(const struct job *job, const struct costs *costs,
-                            const struct network *network, uint32_t warm, uint32_t counted,
+                            const struct network *network, const struct prediction_extent *extent,
                             struct prediction *ret_prediction)
 {
     struct course *course = calloc(1, sizeof(*course));
@@ -339,10 +438,11 @@ enum status prediction_make(const struct job *job, const struct costs *costs,
     }
     course->job = job;
     course->costs = costs;
-    course->network = network;
+    course->network = course->whole = network;
+    course->work_max = extent->work_max;
     enum status status = prepare(course);
     if (status == STATUS_OK) {
-        status = measure(course, warm, counted, ret_prediction);
+        status = measure(course, extent->warm, extent->counted, ret_prediction);
     }
     finish(course);
     free(course);

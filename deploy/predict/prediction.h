@@ -16,14 +16,24 @@ struct prediction {
     double server_wait_s;                           // of a push for that thread, in the mean
     uint32_t busiest_link;                          // NETWORK_NONE: no link with a limit is used
     double busiest_bytes, busiest_use;              // per step, and the share of its bandwidth
+    bool is_reduced;                                // made in small (reduction.h)
+    uint32_t simulated;                             // workers: all, or one that stands for all
+    uint32_t simulated_servers;                     // the same
     struct staleness staleness;                     // of gradients on every server; 0 in ring
     uint64_t lead_max; // the most steps that a worker computed before the slowest
 };
 
-/* Of a job in any mode but local. The first `warm` steps of each worker are not counted,
- * `counted` are. Logs. */
+struct prediction_extent {
+    uint32_t warm, counted; // steps of each worker: that are not counted, and that are
+    double work_max;        // of a step of all workers, before one of many stands for all
+};
+
+/* About one nanosecond for each is what a step takes. */
+#define PREDICTION_WORK_MAX 1e7
+
+/* Of a job in any mode but local. Logs. */
 enum status prediction_make(const struct job *job, const struct costs *costs,
-                            const struct network *network, uint32_t warm, uint32_t counted,
+                            const struct network *network, const struct prediction_extent *extent,
                             struct prediction *ret_prediction);
 
 #endif

@@ -105,6 +105,13 @@ static void basis_destroy(struct basis *basis)
     free(basis);
 }
 
+static enum status make(const struct study *study, const struct job *job, const struct costs *costs,
+                        const struct network *network, struct prediction *ret_prediction)
+{
+    const struct prediction_extent extent = {STUDY_WARM_STEPS, study->counted, PREDICTION_WORK_MAX};
+    return prediction_make(job, costs, network, &extent, ret_prediction);
+}
+
 static enum status find_limiter(const struct study *study, const struct job *job,
                                 struct study_point *point)
 {
@@ -117,8 +124,7 @@ static enum status find_limiter(const struct study *study, const struct job *job
             return STATUS_NO_MEMORY;
         }
         limiters[i].remove(basis);
-        enum status status = prediction_make(&basis->job, &basis->costs, &basis->network,
-                                             STUDY_WARM_STEPS, study->counted, &without);
+        enum status status = make(study, &basis->job, &basis->costs, &basis->network, &without);
         basis_destroy(basis);
         if (status != STATUS_OK) {
             return status;
@@ -140,8 +146,7 @@ static enum status find_alone(const struct study *study, double *ret_images_per_
     job.mode.kind = MODE_RING;
     job.workers = 1;
     snprintf(job.straggler, sizeof(job.straggler), "none");
-    enum status status = prediction_make(&job, study->costs, study->network, STUDY_WARM_STEPS,
-                                         study->counted, &alone);
+    enum status status = make(study, &job, study->costs, study->network, &alone);
     if (status == STATUS_OK && alone.step_s <= 0) {
         log_error("%s: a step of one worker takes no time; give its layers forward and backward "
                   "times",
@@ -161,8 +166,7 @@ enum status study_make_point(const struct study *study, struct study_point *poin
     job.servers = point->servers;
     enum status status = find_alone(study, &alone);
     if (status == STATUS_OK) {
-        status = prediction_make(&job, study->costs, study->network, STUDY_WARM_STEPS,
-                                 study->counted, &point->made);
+        status = make(study, &job, study->costs, study->network, &point->made);
     }
     if (status == STATUS_OK) {
         point->speed_up = point->made.images_per_s / alone;

@@ -13,8 +13,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define STUDY_POINTS_MAX 64
-#define STUDY_WARM_STEPS 3 // of each worker, until the course is a steady one
+#define STUDY_POINTS_MAX  64
+#define STUDY_WORKERS_MAX 16384 // more than a job may have
+#define STUDY_WARM_STEPS  3     // of each worker, until the course is a steady one
 
 struct study_point {
     struct mode mode;

@@ -40,6 +40,27 @@ static void print_basis(const struct study *study, FILE *stream)
             study->network->host_count, nic);
 }
 
+/* Says which points were made in small, and how far that may be from the whole. */
+static void print_reduced(const struct study *study, FILE *stream)
+{
+    for (size_t i = 0; i < study->point_count; i++) {
+        const struct study_point *point = &study->points[i];
+        if (point->made.is_reduced) {
+            fprintf(stream, "\nIn %s among %u, %s: %s.", mode_text(point->mode).text,
+                    point->workers,
+                    point->made.simulated < point->workers ? "one worker stands for all"
+                    : point->made.simulated_servers < point->servers
+                        ? "one server stands for all"
+                        : "each flow has its share of a worker's link and no more",
+                    mode_updates_on_push(point->mode.kind)
+                        ? "steps may differ by 4 % from those in full"
+                        : "steps may differ by 2 % from those in full, with halving-doubling "
+                          "and delays by 9 %");
+        }
+    }
+    fprintf(stream, "\n");
+}
+
 void study_print(const struct study *study, FILE *stream)
 {
     print_basis(study, stream);
@@ -65,6 +86,7 @@ void study_print(const struct study *study, FILE *stream)
             staleness_mean(&made->staleness), limiter, link_name(study, point),
             made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
+    print_reduced(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
                     "much. What the model leaves out:\n");
     for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
@@ -88,7 +110,7 @@ static json_t *point_json(const struct study *study, const struct study_point *p
     const struct prediction *made = &point->made;
     return json_pack(
         "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
-        "s:f, s:s, s:f, s:o, s:I}",
+        "s:f, s:s, s:f, s:o, s:I, s:b, s:I, s:I}",
         "mode", mode_text(point->mode).text, "workers", (json_int_t)point->workers, "servers",
         (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up", point->speed_up,
         "efficiency_percent", 100 * point->efficiency, "step_ms", 1e3 * made->step_s, "compute_ms",
@@ -98,7 +120,9 @@ static json_t *point_json(const struct study *study, const struct study_point *p
         link_name(study, point), "busiest_link_bytes_per_step", made->busiest_bytes,
         "busiest_link_busy_percent", 100 * made->busiest_use, "limiter", point->limiter,
         "limiter_gain_percent", 100 * point->limiter_gain, "staleness",
-        staleness_json(&made->staleness), "lead_steps_max", (json_int_t)made->lead_max);
+        staleness_json(&made->staleness), "lead_steps_max", (json_int_t)made->lead_max,
+        "is_reduced", made->is_reduced, "simulated_workers", (json_int_t)made->simulated,
+        "simulated_servers", (json_int_t)made->simulated_servers);
 }
 
 json_t *study_json(const struct study *study)

@@ -1,0 +1,234 @@
+/* Counts which link carries how many of the flows of a hop. */
+#include "deploy/predict/reduction.h"
+
+#include "common/plan/halving_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINK_OUT, LINK_IN, LINK_COUNT };
+
+void reduction_finish(struct reduction *reduction)
+{
+    network_finish(&reduction->network);
+    free(reduction->origins);
+    free(reduction->scales);
+    free(reduction->halving_stretch);
+}
+
+/* What flows of one hop are on each link. */
+struct loads {
+    const struct network *network;
+    double *counts; // (links)
+};
+
+/* Seconds in which all of them have a byte, if each has its share; and the link that is last. */
+static double slowest_s(const struct loads *loads, uint32_t *ret_link)
+{
+    double flow = loads->network->flow_bandwidth, slowest = flow > 0 ? 1 / flow : 0;
+    for (uint32_t i = 0; i < loads->network->link_count; i++) {
+        double bandwidth = loads->network->links[i].bandwidth;
+        if (bandwidth > 0 && loads->counts[i] / bandwidth > slowest) {
+            slowest = loads->counts[i] / bandwidth;
+            *ret_link = i;
+        }
+    }
+    return slowest;
+}
+
+/* All workers send to the one that is so far ahead. Of the latencies, the mean and the largest. */
+static void load_distance(const struct loads *loads, uint32_t workers, const uint32_t *hosts,
+                          uint32_t distance, double ret_latencies[2])
+{
+    double sum = 0, largest = 0;
+    memset(loads->counts, 0, loads->network->link_count * sizeof(*loads->counts));
+    for (uint32_t w = 0; w < workers; w++) {
+        struct network_route route;
+        network_find_route(loads->network, hosts[w], hosts[(w + distance) % workers], &route);
+        for (uint32_t i = 0; i < route.link_count; i++) {
+            loads->counts[route.links[i]]++;
+        }
+        sum += route.latency_s;
+        largest = route.latency_s > largest ? route.latency_s : largest;
+    }
+    ret_latencies[0] = sum / workers;
+    ret_latencies[1] = largest;
+}
+
+/* All send to all: over a link go as many as there are workers below it, times those elsewhere. */
+static void load_direct(const struct loads *loads, uint32_t workers, const uint32_t *hosts)
+{
+    const struct network *network = loads->network;
+    double *counts = loads->counts;
+    memset(counts, 0, network->link_count * sizeof(*counts));
+    for (uint32_t w = 0; w < workers; w++) {
+        const struct network_host *host = &network->hosts[hosts[w]];
+        counts[host->up]++;
+        for (uint32_t at = host->above; network->switches[at].above != NETWORK_NONE;
+             at = network->switches[at].above) {
+            counts[network->switches[at].up]++;
+        }
+    }
+    for (uint32_t h = 0; h < network->host_count; h++) {
+        const struct network_host *host = &network->hosts[h];
+        double below = counts[host->up];
+        counts[host->memory] = below * (below - 1);
+        counts[host->up] = counts[host->down] = below * (workers - below);
+    }
+    for (uint32_t s = 0; s < network->switch_count; s++) {
+        const struct network_switch *own = &network->switches[s];
+        if (own->above != NETWORK_NONE) {
+            double below = counts[own->up];
+            counts[own->up] = counts[own->down] = below * (workers - below);
+        }
+    }
+}
+
+/* Host p of the reduced network sends to host 0, as far as worker 0 would to the one at N - p. All
+ * have one link. */
+static enum status make_star(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                             struct reduction *made)
+{
+    struct network *star = &made->network;
+    star->hosts = calloc(workers, sizeof(*star->hosts));
+    star->switches = calloc(1, sizeof(*star->switches));
+    star->links = calloc(LINK_COUNT, sizeof(*star->links));
+    made->origins = calloc(LINK_COUNT, sizeof(*made->origins));
+    made->scales = calloc(LINK_COUNT, sizeof(*made->scales));
+    made->halving_stretch = calloc(workers, sizeof(*made->halving_stretch));
+    if (star->hosts == NULL || star->switches == NULL || star->links == NULL ||
+        made->origins == NULL || made->scales == NULL || made->halving_stretch == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    star->host_count = workers;
+    star->switch_count = 1;
+    star->link_count = LINK_COUNT;
+    star->switches[0].above = NETWORK_NONE;
+    for (uint32_t p = 0; p < workers; p++) {
+        struct network_route route = {.latency_s = 0};
+        if (p > 0) {
+            network_find_route(network, hosts[0], hosts[workers - p], &route);
+        }
+        star->hosts[p] = (struct network_host){
+            .up = LINK_OUT, .down = LINK_IN, .memory = LINK_IN, .latency_s = route.latency_s};
+    }
+    return STATUS_OK;
+}
+
+/* Stretches are against the byte time of the ring's hop, which is the bandwidth of the link. */
+static void fill_star(const struct loads *loads, uint32_t workers, const uint32_t *hosts,
+                      struct reduction *made)
+{
+    double latencies[2];
+    uint32_t link = loads->network->hosts[hosts[0]].up, other = 0;
+    load_distance(loads, workers, hosts, 1, latencies);
+    double ring_s = slowest_s(loads, &link);
+    made->network.hosts[workers - 1].latency_s = latencies[0]; // what goes around has them all
+    made->network.links[LINK_OUT].bandwidth = ring_s > 0 ? 1 / ring_s : 0;
+    made->network.links[LINK_OUT].may_saturate = ring_s > 0;
+    made->origins[LINK_OUT] = made->origins[LINK_IN] = link;
+    made->scales[LINK_OUT] = loads->counts[link];
+    made->ring_stretch = 1;
+    for (uint32_t hop = 1; hop <= halving_hop_count(workers); hop++) {
+        uint32_t distance = halving_hop_at(workers, hop).distance;
+        load_distance(loads, workers, hosts, workers - distance, latencies);
+        made->network.hosts[distance].latency_s = latencies[1];
+        made->halving_stretch[distance] = ring_s > 0 ? slowest_s(loads, &other) / ring_s : 1;
+    }
+    load_direct(loads, workers, hosts);
+    // The worker's own link carries its flows to all others, so that is in their rates already.
+    made->direct_stretch = ring_s > 0 ? slowest_s(loads, &other) / (ring_s * (workers - 1)) : 1;
+}
+
+enum status reduction_of_ring(const struct network *network, uint32_t workers, uint32_t *hosts,
+                              struct reduction *ret_reduction)
+{
+    struct loads loads = {network, calloc(network->link_count, sizeof(double))};
+    enum status status =
+        loads.counts != NULL ? make_star(network, workers, hosts, ret_reduction) : STATUS_NO_MEMORY;
+    if (status == STATUS_OK) {
+        fill_star(&loads, workers, hosts, ret_reduction);
+        for (uint32_t p = 0; p < workers; p++) {
+            hosts[p] = p;
+        }
+    }
+    free(loads.counts);
+    return status;
+}
+
+static void *copy(const void *items, size_t count, size_t size)
+{
+    void *made = malloc(count * size);
+    if (made != NULL) {
+        memcpy(made, items, count * size);
+    }
+    return made;
+}
+
+/* Whether all workers have hosts of their own with equal links, which only they use. */
+static bool are_alike(const struct network *network, uint32_t workers, uint32_t servers,
+                      const uint32_t *hosts)
+{
+    double bandwidth = network->links[network->hosts[hosts[0]].up].bandwidth;
+    uint32_t first = UINT32_MAX, last = 0;
+    for (uint32_t w = 0; w < workers; w++) {
+        const struct network_host *host = &network->hosts[hosts[w]];
+        if (host->workers > 1 || network->links[host->up].bandwidth != bandwidth) {
+            return false;
+        }
+        first = hosts[w] < first ? hosts[w] : first;
+        last = hosts[w] > last ? hosts[w] : last;
+    }
+    for (uint32_t k = 0; k < servers; k++) {
+        if (hosts[workers + k] >= first && hosts[workers + k] <= last) {
+            return false;
+        }
+    }
+    return bandwidth > 0;
+}
+
+/* One server of many has its own links, and a share of the others. */
+static void divide_links(uint32_t servers, const struct network_host *server,
+                         struct reduction *reduction)
+{
+    for (uint32_t i = 0; i < reduction->network.link_count; i++) {
+        if (i != server->up && i != server->down && i != server->memory) {
+            reduction->network.links[i].bandwidth /= servers;
+            reduction->scales[i] = servers;
+        }
+    }
+}
+
+enum status reduction_of_servers(const struct network *network, uint32_t workers, uint32_t servers,
+                                 uint32_t kept, const uint32_t *hosts,
+                                 struct reduction *ret_reduction)
+{
+    struct network *made = &ret_reduction->network;
+    *made = *network;
+    made->hosts = copy(network->hosts, network->host_count, sizeof(*made->hosts));
+    made->switches = copy(network->switches, network->switch_count, sizeof(*made->switches));
+    made->links = copy(network->links, network->link_count, sizeof(*made->links));
+    ret_reduction->origins = calloc(network->link_count, sizeof(*ret_reduction->origins));
+    ret_reduction->scales = calloc(network->link_count, sizeof(*ret_reduction->scales));
+    if (made->hosts == NULL || made->switches == NULL || made->links == NULL ||
+        ret_reduction->origins == NULL || ret_reduction->scales == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < made->link_count; i++) {
+        ret_reduction->origins[i] = i;
+        ret_reduction->scales[i] = 1;
+    }
+    if (are_alike(network, workers, servers, hosts)) {
+        const struct network_host *worker = &network->hosts[hosts[0]];
+        double own = network->links[worker->up].bandwidth / servers, flow = made->flow_bandwidth;
+        made->flow_bandwidth = flow > 0 && flow < own ? flow : own;
+        for (uint32_t w = 0; w < workers; w++) {
+            made->links[made->hosts[hosts[w]].up].may_saturate = false;
+            made->links[made->hosts[hosts[w]].down].may_saturate = false;
+        }
+    }
+    if (kept < servers) {
+        divide_links(servers, &made->hosts[hosts[workers]], ret_reduction);
+    }
+    return STATUS_OK;
+}
