@@ -34,13 +34,14 @@ struct connection {
     bool is_busy;
 };
 
-struct thread {           // of a process
-    double busy_until;    // with what it was given so far
-    double busy;          // altogether
-    double waited;        // by packets that had arrived, altogether
-    uint64_t taken;       // packets
-    uint32_t first, last; // that wait, packet + 1; 0: none
-    bool is_taking;       // or will, once it is free
+struct thread {                     // of a process
+    double busy_until;              // with what it was given so far
+    double busy;                    // altogether
+    double waited;                  // by packets that had arrived, altogether
+    uint64_t taken;                 // packets
+    uint32_t first, last;           // that wait, packet + 1; 0: none
+    uint32_t sending, sending_last; // that it sends, the same
+    bool is_taking;                 // or will, once it is free
 };
 
 struct engine {
@@ -67,20 +68,24 @@ static bool is_before(const struct event *a, const struct event *b)
     return a->time < b->time || (a->time == b->time && a->order < b->order);
 }
 
-static void add_event(struct engine *engine, double time, enum event_kind kind, uint32_t a,
-                      uint32_t b)
+static void add_event_at(struct engine *engine, const struct event *event)
 {
     if (!array_has_room((void **)&engine->events, engine->event_count, &engine->event_room,
                         sizeof(*engine->events))) {
         engine->is_out_of_memory = true;
         return;
     }
-    const struct event event = {time, engine->order++, kind, a, b};
     uint32_t at = engine->event_count++;
-    for (; at > 0 && is_before(&event, &engine->events[(at - 1) / 2]); at = (at - 1) / 2) {
+    for (; at > 0 && is_before(event, &engine->events[(at - 1) / 2]); at = (at - 1) / 2) {
         engine->events[at] = engine->events[(at - 1) / 2];
     }
-    engine->events[at] = event;
+    engine->events[at] = *event;
+}
+
+static void add_event(struct engine *engine, double time, enum event_kind kind, uint32_t a,
+                      uint32_t b)
+{
+    add_event_at(engine, &(struct event){time, engine->order++, kind, a, b});
 }
 
 static struct event take_event(struct engine *engine)
@@ -196,6 +201,7 @@ static void queue_packet(struct engine *engine, uint32_t packet)
         engine->is_out_of_memory = true;
         return;
     }
+    engine->packets[packet].connection = (uint32_t)(connection - engine->connections);
     uint32_t *at = &connection->waiting;
     while (*at > 0 && engine->packets[*at - 1].bucket >= engine->packets[packet].bucket) {
         at = &engine->packets[*at - 1].next;
@@ -210,7 +216,7 @@ static void queue_packet(struct engine *engine, uint32_t packet)
 static void end_flow(struct engine *engine)
 {
     uint32_t packet = flows_end_next(engine->flows, engine->now);
-    struct connection *connection = connection_of(engine, &engine->packets[packet]);
+    struct connection *connection = &engine->connections[engine->packets[packet].connection];
     connection->bytes += engine->packets[packet].bytes;
     add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
     begin_next(engine, connection);
@@ -229,6 +235,36 @@ void engine_occupy(struct engine *engine, uint32_t process, double seconds)
     thread->busy += seconds;
 }
 
+/* A thread's packets are ready in the order in which it was given them: only the first of them is
+ * among the events. */
+static void announce_first(struct engine *engine, const struct thread *thread)
+{
+    if (thread->sending > 0) {
+        const struct packet *packet = &engine->packets[thread->sending - 1];
+        add_event_at(engine, &(struct event){packet->ready_s, packet->order, EVENT_READY,
+                                             thread->sending - 1, 0});
+    }
+}
+
+static void queue_sending(struct engine *engine, struct thread *thread, uint32_t index)
+{
+    bool is_first = thread->sending == 0;
+    engine->packets[index].next = 0;
+    *(is_first ? &thread->sending : &engine->packets[thread->sending_last - 1].next) = index + 1;
+    thread->sending_last = index + 1;
+    if (is_first) {
+        announce_first(engine, thread);
+    }
+}
+
+static void send_first(struct engine *engine, uint32_t index)
+{
+    struct thread *thread = &engine->threads[thread_of(engine, engine->packets[index].from)];
+    thread->sending = engine->packets[index].next;
+    announce_first(engine, thread);
+    queue_packet(engine, index);
+}
+
 void engine_send(struct engine *engine, const struct packet *packet)
 {
     assert(packet->bytes > 0 && packet->from != packet->to);
@@ -236,7 +272,9 @@ void engine_send(struct engine *engine, const struct packet *packet)
     if (index != UINT32_MAX) {
         uint32_t thread = thread_of(engine, packet->from);
         engine_occupy(engine, packet->from, engine->model.message_s[thread]);
-        add_event(engine, engine->threads[thread].busy_until, EVENT_READY, index, 0);
+        engine->packets[index].ready_s = engine->threads[thread].busy_until;
+        engine->packets[index].order = engine->order++;
+        queue_sending(engine, &engine->threads[thread], index);
     }
 }
 
@@ -304,7 +342,7 @@ static void handle_event(struct engine *engine, const struct event *event)
     uint32_t process = event->a;
     switch (event->kind) {
     case EVENT_READY:
-        queue_packet(engine, event->a);
+        send_first(engine, event->a);
         break;
     case EVENT_ARRIVE:
         arrive(engine, event->a);

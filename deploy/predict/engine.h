@@ -21,8 +21,9 @@ struct packet {
     double bytes;
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
-    uint32_t next; // for the engine, as the next
-    double arrived_s;
+    uint32_t next, connection; // for the engine, as the others below
+    double ready_s, arrived_s;
+    uint64_t order;
 };
 
 struct engine_model {
