@@ -113,8 +113,8 @@ static void test_queue(void **state)
     (void)state;
     const uint32_t n = 16;
     costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 1};
-    for (double load = 0.4; load < 1.3; load += 0.4) {
-        costs.optimizer_s = load / n;
+    for (uint32_t fifths = 2; fifths <= 6; fifths += 2) {
+        costs.optimizer_s = fifths / 5.0 / n; // a load of 0.4, 0.8, 1.2
         double rate = rate_of_queue(n, costs.optimizer_s, 1);
         double wait_s = n / rate - 1 - costs.optimizer_s;
         const struct prediction made = predict_mode((struct mode){MODE_PS_ASYNC, 0}, n, 8000);
@@ -185,8 +185,8 @@ static void test_links(void **state)
     const uint32_t n = 16;
     costs.layers[0].parameters = 1 << 20;
     double way_s = (4 << 20) / BANDWIDTH;
-    for (double load = 0.5; load < 5; load *= 2) {
-        double think_s = n * way_s / load;
+    for (uint32_t halves = 1; halves <= 8; halves *= 2) {
+        double think_s = n * way_s / (halves / 2.0);
         costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = think_s};
         double rate = rate_of_links(n, think_s + 2 * LATENCY_S, way_s);
         const struct prediction made = predict_mode((struct mode){MODE_PS_ASYNC, 0}, n, 4000);
