@@ -87,7 +87,8 @@ static enum status update(struct bench *bench)
                         LEARNING_RATE);
         return STATUS_OK;
     }
-    optimizer_plan_update(bench->optimizer, bench->step, LEARNING_RATE, &plan);
+    optimizer_plan_update(bench->optimizer, (struct span){0, layout->value_count}, bench->step,
+                          LEARNING_RATE, &plan);
     for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
         status = model_apply(bench->model, i, &plan);
     }

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/power.h"
+#include "common/optimizer/groups.h"
 #include "common/optimizer/optimizer_rules.h"
 #include "common/options/names.h"
 #include "common/vector/variants.h"
@@ -15,7 +16,11 @@
 
 struct optimizer {
     const struct optimizer_rule *rule;
-    struct optimizer_settings settings; // defaults filled in
+    struct optimizer_group single;  // of all values, defaults filled in, unless there are groups
+    struct optimizer_group *groups; // (group_count) `single`, or owned
+    uint32_t group_count;
+    struct optimizer_run *runs; // (run_count) of the states' vector, owned; NULL: one group
+    uint32_t run_count;
     enum variant variant;
     uint64_t value_count;
     float *states[OPTIMIZER_STATES_MAX]; // owned; (value_count) each, NULL from state_count on
@@ -44,8 +49,8 @@ static bool is_fraction(double value)
     return value >= 0 && value < 1;
 }
 
-static bool settings_are_valid(const struct optimizer_rule *rule,
-                               const struct optimizer_settings *settings)
+static bool rule_allows(const struct optimizer_rule *rule,
+                        const struct optimizer_settings *settings)
 {
     if ((rule->uses & OPTIMIZER_USES_MOMENTUM) && !is_fraction(settings->momentum)) {
         return false;
@@ -61,6 +66,12 @@ static bool settings_are_valid(const struct optimizer_rule *rule,
         return false;
     }
     return settings->weight_decay >= 0 && isfinite((float)settings->weight_decay);
+}
+
+bool optimizer_settings_are_valid(enum optimizer_kind kind,
+                                  const struct optimizer_settings *settings)
+{
+    return (unsigned)kind < OPTIMIZER_KIND_COUNT && rule_allows(optimizers[kind].rule, settings);
 }
 
 unsigned optimizer_uses_of(enum optimizer_kind kind)
@@ -90,7 +101,7 @@ enum status optimizer_create_variant(enum optimizer_kind kind,
     const struct optimizer_rule *rule = optimizers[kind].rule;
     struct optimizer_settings filled = *settings;
     fill_defaults(rule, &filled);
-    if (!settings_are_valid(rule, &filled)) {
+    if (!rule_allows(rule, &filled)) {
         return STATUS_INVALID;
     }
     if (value_count > SIZE_MAX / sizeof(float)) {
@@ -101,7 +112,9 @@ enum status optimizer_create_variant(enum optimizer_kind kind,
         return STATUS_NO_MEMORY;
     }
     optimizer->rule = rule;
-    optimizer->settings = filled;
+    optimizer->single = (struct optimizer_group){1, filled};
+    optimizer->groups = &optimizer->single;
+    optimizer->group_count = 1;
     optimizer->variant = variant;
     optimizer->value_count = value_count;
     for (uint32_t i = 0; i < rule->state_count; i++) {
@@ -129,13 +142,57 @@ void optimizer_destroy(struct optimizer *optimizer)
     for (uint32_t i = 0; i < OPTIMIZER_STATES_MAX; i++) {
         memory_destroy_large(optimizer->states[i], optimizer->value_count * sizeof(float));
     }
+    if (optimizer->groups != &optimizer->single) {
+        free(optimizer->groups);
+    }
+    free(optimizer->runs);
     free(optimizer);
 }
 
-static struct optimizer_coefficients coefficients_of(const struct optimizer *optimizer,
-                                                     uint64_t update, double learning_rate)
+enum status optimizer_set_groups(struct optimizer *optimizer, const struct optimizer_groups *groups,
+                                 const struct span *spans, uint32_t span_count)
 {
-    const struct optimizer_settings *settings = &optimizer->settings;
+    assert(optimizer->runs == NULL && groups->group_count > 0);
+    struct optimizer_run *runs;
+    uint32_t run_count;
+    struct optimizer_group *rows = calloc(groups->group_count, sizeof(*rows));
+    if (rows == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = optimizer_groups_cut(groups, spans, span_count, &runs, &run_count);
+    if (status != STATUS_OK) {
+        free(rows);
+        return status;
+    }
+    memcpy(rows, groups->groups, groups->group_count * sizeof(*rows));
+    optimizer->groups = rows;
+    optimizer->group_count = groups->group_count;
+    optimizer->runs = runs;
+    optimizer->run_count = run_count;
+    return STATUS_OK;
+}
+
+void optimizer_change_groups(struct optimizer *optimizer, const struct optimizer_group *groups)
+{
+    memcpy(optimizer->groups, groups, optimizer->group_count * sizeof(*groups));
+}
+
+uint32_t optimizer_group_count(const struct optimizer *optimizer)
+{
+    return optimizer->group_count;
+}
+
+const struct optimizer_group *optimizer_group_rows(const struct optimizer *optimizer)
+{
+    return optimizer->groups;
+}
+
+static struct optimizer_coefficients coefficients_of(const struct optimizer *optimizer,
+                                                     const struct optimizer_group *group,
+                                                     uint64_t update, double base_rate)
+{
+    const struct optimizer_settings *settings = &group->settings;
+    double learning_rate = base_rate * group->rate;
     unsigned uses = optimizer->rule->uses;
     bool is_decoupled = uses & OPTIMIZER_DECOUPLES_DECAY;
     struct optimizer_coefficients coefficients = {
@@ -170,32 +227,66 @@ static float *state_at(struct optimizer *optimizer, uint32_t index, uint64_t off
     return index < optimizer->rule->state_count ? optimizer->states[index] + offset : NULL;
 }
 
+/* The group of the values that a span begins with, and how many of these there are. */
+static const struct optimizer_group *find_group(const struct optimizer *optimizer,
+                                                struct span states, uint64_t *ret_count)
+{
+    *ret_count = states.count;
+    if (optimizer->run_count == 0) {
+        return &optimizer->groups[0];
+    }
+    uint32_t low = 0, high = optimizer->run_count - 1; // the first run that ends behind the offset
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (optimizer->runs[middle].end > states.offset) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    uint64_t rest = optimizer->runs[low].end - states.offset;
+    *ret_count = rest < states.count ? rest : states.count;
+    return &optimizer->groups[optimizer->runs[low].group];
+}
+
 void optimizer_apply(struct optimizer *optimizer, struct span states, float *params,
                      const float *grads, uint64_t update, double learning_rate)
 {
     assert(states.offset <= optimizer->value_count &&
            states.count <= optimizer->value_count - states.offset);
     assert(update > 0);
-    struct optimizer_coefficients coefficients = coefficients_of(optimizer, update, learning_rate);
-    optimizer->rule->loops[optimizer->variant](&coefficients, params, grads,
-                                               state_at(optimizer, 0, states.offset),
-                                               state_at(optimizer, 1, states.offset), states.count);
+    for (uint64_t done = 0; done < states.count;) {
+        struct span rest = {states.offset + done, states.count - done};
+        const struct optimizer_group *group = find_group(optimizer, rest, &rest.count);
+        struct optimizer_coefficients coefficients =
+            coefficients_of(optimizer, group, update, learning_rate);
+        optimizer->rule->loops[optimizer->variant](&coefficients, params + done, grads + done,
+                                                   state_at(optimizer, 0, rest.offset),
+                                                   state_at(optimizer, 1, rest.offset), rest.count);
+        done += rest.count;
+    }
 }
 
-void optimizer_plan_update(const struct optimizer *optimizer, uint64_t update, double learning_rate,
-                           struct optimizer_update *ret_update)
+uint64_t optimizer_plan_update(const struct optimizer *optimizer, struct span states,
+                               uint64_t update, double learning_rate,
+                               struct optimizer_update *ret_update)
 {
     assert(update > 0);
+    uint64_t count;
+    const struct optimizer_group *group = find_group(optimizer, states, &count);
     *ret_update = (struct optimizer_update){
         .formula = optimizer->rule->formula,
-        .coefficients = coefficients_of(optimizer, update, learning_rate),
+        .coefficients = coefficients_of(optimizer, group, update, learning_rate),
     };
+    return count;
 }
 
 void optimizer_set_momentum(struct optimizer *optimizer, double momentum)
 {
     assert(is_fraction(momentum));
-    optimizer->settings.momentum = momentum;
+    for (uint32_t i = 0; i < optimizer->group_count; i++) {
+        optimizer->groups[i].settings.momentum = momentum;
+    }
 }
 
 uint32_t optimizer_state_count(const struct optimizer *optimizer)

@@ -10,6 +10,7 @@
 #include "common/options/names.h"
 #include "common/vector/layout.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,12 @@ struct optimizer_settings {
     double weight_decay; // L2 added to the gradient; adamw: decoupled
 };
 
+/* A group of parameters, with settings of its own. */
+struct optimizer_group {
+    double rate; // in units of optimizer_apply's learning rate
+    struct optimizer_settings settings;
+};
+
 enum optimizer_uses {
     OPTIMIZER_USES_MOMENTUM = 1 << 0,
     OPTIMIZER_USES_BETAS = 1 << 1,
@@ -36,7 +43,12 @@ enum optimizer_uses {
 /* Which settings an optimizer uses, of enum optimizer_uses; 0 of OPTIMIZER_AUTO. */
 unsigned optimizer_uses_of(enum optimizer_kind kind);
 
+/* Whether an optimizer can have such settings. Of epsilon and decay, 0 is not the default here. */
+bool optimizer_settings_are_valid(enum optimizer_kind kind,
+                                  const struct optimizer_settings *settings);
+
 struct optimizer;
+struct optimizer_groups;
 
 /* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if it is none, or a setting that it uses is out
  * of range; STATUS_NO_MEMORY. Holds the states for `value_count` floats, zeroed. */
@@ -44,19 +56,34 @@ enum status optimizer_create(enum optimizer_kind kind, const struct optimizer_se
                              uint64_t value_count, struct optimizer **ret_optimizer);
 void optimizer_destroy(struct optimizer *optimizer); // NULL is fine
 
+/* From here on the parameters are in groups (groups.h), which are valid for the optimizer. Its
+ * states' vector is `spans` of the flat vector that the groups are of, one behind the other.
+ * Without this call there is one group, of rate 1. STATUS_NO_MEMORY. */
+enum status optimizer_set_groups(struct optimizer *optimizer, const struct optimizer_groups *groups,
+                                 const struct span *spans, uint32_t span_count);
+
+/* Other settings of all groups from the next update on, (optimizer_group_count), valid ones. */
+void optimizer_change_groups(struct optimizer *optimizer, const struct optimizer_group *groups);
+
+uint32_t optimizer_group_count(const struct optimizer *optimizer);
+const struct optimizer_group *optimizer_group_rows(const struct optimizer *optimizer); // borrowed
+
 /* Applies one gradient to the states.count parameters at params, whose states begin at
  * states.offset. `update` counts from 1: the number of this update of these parameters (Adam's
  * bias correction). */
 void optimizer_apply(struct optimizer *optimizer, struct span states, float *params,
                      const float *grads, uint64_t update, double learning_rate);
 
-/* The same update of any span as a formula and its coefficients, for a device that holds parameters
- * and states itself. */
+/* The same update of a span as a formula and its coefficients, for a device that holds parameters
+ * and states itself. Returns how many values it is for: those that the span begins with and that
+ * are of one group. */
 struct optimizer_update;
-void optimizer_plan_update(const struct optimizer *optimizer, uint64_t update, double learning_rate,
-                           struct optimizer_update *ret_update);
+uint64_t optimizer_plan_update(const struct optimizer *optimizer, struct span states,
+                               uint64_t update, double learning_rate,
+                               struct optimizer_update *ret_update);
 
-/* Another momentum from the next update on, in [0, 1). Optimizers without one ignore it. */
+/* Another momentum of all groups from the next update on, in [0, 1). Optimizers without one ignore
+ * it. */
 void optimizer_set_momentum(struct optimizer *optimizer, double momentum);
 
 /* The states, for checkpoints and for moving a job between designs: state_count vectors of

@@ -72,17 +72,22 @@ static void update_values(struct shard *shard, uint64_t at, const float *gradien
                           uint64_t update, double rate)
 {
     struct vector_device *device = device_of(shard);
-    struct optimizer_update plan;
     float *const *states = shard->device_states;
-    const struct optimizer_vectors vectors = {
-        .params = shard->params + at,
-        .grads = gradient,
-        .first = states[0] != NULL ? states[0] + at : NULL,
-        .second = states[1] != NULL ? states[1] + at : NULL,
-    };
-    optimizer_plan_update(shard->optimizer, update, rate, &plan);
-    if (goes_on(shard, STATUS_OK)) {
-        (void)goes_on(shard, device->ops->update(device, &plan, &vectors, count));
+    for (uint64_t end = at + count; at < end;) {
+        struct optimizer_update plan;
+        const struct optimizer_vectors vectors = {
+            .params = shard->params + at,
+            .grads = gradient,
+            .first = states[0] != NULL ? states[0] + at : NULL,
+            .second = states[1] != NULL ? states[1] + at : NULL,
+        };
+        uint64_t length = optimizer_plan_update(shard->optimizer, (struct span){at, end - at},
+                                                update, rate, &plan);
+        if (goes_on(shard, STATUS_OK)) {
+            (void)goes_on(shard, device->ops->update(device, &plan, &vectors, length));
+        }
+        at += length;
+        gradient += length;
     }
 }
 

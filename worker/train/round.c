@@ -41,7 +41,7 @@ static enum status update_params(struct trainer *trainer, uint32_t bucket)
     double rate = schedule_rate(&trainer->schedule, trainer->step);
     if (trainer->device_updates) {
         struct optimizer_update update;
-        optimizer_plan_update(trainer->optimizer, number, rate, &update);
+        optimizer_plan_update(trainer->optimizer, span, number, rate, &update); // of one group
         return model_apply(trainer->model, bucket, &update);
     }
     optimizer_apply(trainer->optimizer, span, model_params(trainer->model) + span.offset,

@@ -113,7 +113,7 @@ static void update(struct pair *pair, uint64_t number)
 {
     uint64_t count = pair->plan.value_count, half = count / 3;
     struct optimizer_update update;
-    optimizer_plan_update(pair->held, number, RATE, &update);
+    optimizer_plan_update(pair->held, (struct span){0, count}, number, RATE, &update);
     assert_int_equal(program_apply(pair->program, &update, half, count - half), STATUS_OK);
     assert_int_equal(program_apply(pair->program, &update, 0, half), STATUS_OK);
 }

@@ -118,7 +118,7 @@ static void train(struct run *run, const struct row *row, uint64_t number)
         assert_int_equal(model_backward(run->model, bucket), STATUS_OK);
     }
     assert_int_equal(model_await_result(run->model, &result), STATUS_OK);
-    optimizer_plan_update(run->optimizer, number, 0.1, &update);
+    optimizer_plan_update(run->optimizer, (struct span){0, 1}, number, 0.1, &update);
     for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
         assert_int_equal(model_apply(run->model, bucket, &update), STATUS_OK);
     }

@@ -152,7 +152,8 @@ static void update(struct run *run, uint64_t number)
                         model_params(run->model), model_grads(run->model), number, RATE);
         return;
     }
-    optimizer_plan_update(run->optimizer, number, RATE, &update);
+    optimizer_plan_update(run->optimizer, (struct span){0, layout->value_count}, number, RATE,
+                          &update);
     for (uint32_t i = 0; i < layout->bucket_count; i++) {
         uint32_t bucket = run->course->updates_upwards ? layout->bucket_count - 1 - i : i;
         assert_int_equal(model_apply(run->model, bucket, &update), STATUS_OK);
