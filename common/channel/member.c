@@ -331,6 +331,7 @@ enum status member_ready(struct member *member, const struct layout *layout,
                             .member = &member->self,
                             .layout = layout,
                             .nccl = nccl,
+                            .groups = member->groups,
                             .text = member->optimizer};
     return channel_send(member->channel, member->coordinator, &ready, NULL, NULL);
 }

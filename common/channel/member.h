@@ -37,8 +37,9 @@ struct member {
     struct wire_member self; // strings borrowed from the caller
     const char *optimizer;   // of READY: what a program of its own says of its optimizer, as
                              // job_text.h has it; borrowed; NULL: nothing
-    struct notify *notify;   // borrowed; is told that who waits to join is alive; may be NULL
-    uint32_t stall_warn_ms;  // how often it says for whom it waits to join; 0: never
+    const struct optimizer_groups *groups; // likewise, of its parameters; borrowed; or NULL
+    struct notify *notify;  // borrowed; is told that who waits to join is alive; may be NULL
+    uint32_t stall_warn_ms; // how often it says for whom it waits to join; 0: never
     uint64_t heartbeat_sent_ms;
     struct wire_wait wait; // what the next heartbeat says of it; `given` is the caller's
     bool is_waiting;       // for that one

@@ -87,8 +87,11 @@ struct message {
     const char *text; // never NULL after decode
 
     // Parts. Each kind has those that the table of wire.c says, the others are NULL; borrowed.
-    const struct wire_member *member;     // JOIN, READY, DONE
-    const struct layout *layout;          // READY of a worker, START
+    const struct wire_member *member; // JOIN, READY, DONE
+    const struct layout *layout;      // READY of a worker, START
+    const struct optimizer_groups
+        *groups;                          // READY, START: of a program of its own, with runs; PUSH:
+                                          // without. Counts, order and finiteness are checked
     const struct wire_report *report;     // REPORT, DONE; SNAPSHOT, WELCOME: of the open period
     const struct wire_slices *slices;     // SNAPSHOT of a worker, WELCOME: ranks' parts of that
     const struct wire_start *start;       // START, TRY
@@ -121,6 +124,8 @@ struct wire_scratch {
     _Alignas(16) unsigned char bytes[WIRE_SCRATCH_BYTES];
     struct wire_member member;
     struct layout layout;
+    struct optimizer_groups groups;
+    struct optimizer_group group_rows[OPTIMIZER_GROUPS_MAX];
     struct wire_report report;
     struct wire_slices slices;
     struct wire_start start;

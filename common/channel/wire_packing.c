@@ -198,6 +198,16 @@ static bool unpack_layout(const Wire__Layout *from, struct layout *to)
     return layout_check(to) == STATUS_OK;
 }
 
+static void pack_groups(const struct optimizer_groups *from, struct wire_packed *packed)
+{
+    wire_pack_groups(from, packed);
+}
+
+static bool unpack_groups(const Wire__Groups *from, struct optimizer_groups *to)
+{
+    return wire_unpack_groups(from, to);
+}
+
 static void pack_report(const struct wire_report *from, struct wire_packed *packed)
 {
     // protobuf-c wants uint64_t *, and does not write through it.
@@ -457,6 +467,7 @@ unsigned wire_parts_of(const Wire__Header *header)
 bool wire_unpack_parts(const Wire__Header *header, struct wire_scratch *scratch,
                        struct message *message)
 {
+    scratch->groups.groups = scratch->group_rows;
 #define UNPACK_PART(part, bit)                              \
     if (header->part != NULL) {                             \
         if (!unpack_##part(header->part, &scratch->part)) { \

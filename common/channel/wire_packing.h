@@ -10,6 +10,7 @@
 #define WIRE_PARTS(X)          \
     X(member, PART_MEMBER)     \
     X(layout, PART_LAYOUT)     \
+    X(groups, PART_GROUPS)     \
     X(report, PART_REPORT)     \
     X(slices, PART_SLICES)     \
     X(start, PART_START)       \
@@ -48,6 +49,7 @@ enum wire_part {
     PART_SLICES = 1 << 16,
     PART_WAIT = 1 << 17,
     PART_CLOCK = 1 << 18,
+    PART_GROUPS = 1 << 19,
 };
 
 /* What a packed header points to. */
@@ -55,6 +57,8 @@ struct wire_packed {
     Wire__Member member;
     Wire__Layout layout;
     uint64_t bucket_offsets[LAYOUT_BUCKETS_MAX], bucket_counts[LAYOUT_BUCKETS_MAX];
+    Wire__Groups groups;
+    Wire__Group group_rows[OPTIMIZER_GROUPS_MAX], *group_list[OPTIMIZER_GROUPS_MAX];
     Wire__Report report;
     Wire__Slices slices;
     Wire__Start start;
@@ -84,6 +88,10 @@ uint8_t *wire_bytes(const unsigned char *bytes);
 /* Packs the parts that the message has into *packed, and points the header to them. */
 void wire_pack_parts(const struct message *message, struct wire_packed *packed,
                      Wire__Header *header);
+
+/* wire_groups.c: of groups. Before unpacking, to->groups points to room for the most there are. */
+void wire_pack_groups(const struct optimizer_groups *from, struct wire_packed *packed);
+bool wire_unpack_groups(const Wire__Groups *from, struct optimizer_groups *to);
 
 /* Returns the parts that came: a sum of enum wire_part. */
 unsigned wire_parts_of(const Wire__Header *header);

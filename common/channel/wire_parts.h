@@ -10,6 +10,7 @@
 #include "common/channel/mail.h"
 #include "common/job/all_reduce.h"
 #include "common/job/job.h"
+#include "common/optimizer/groups.h"
 #include "common/vector/vector_device.h"
 
 #include <stdbool.h>

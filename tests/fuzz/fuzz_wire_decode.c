@@ -58,6 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(first.kind != MESSAGE_CLASSES || first.span.count <= WIRE_CLASSES_BYTES);
     assert((first.member != NULL) == (second.member != NULL));
     assert((first.layout != NULL) == (second.layout != NULL));
+    assert((first.groups != NULL) == (second.groups != NULL));
+    assert(first.groups == NULL || (first.groups->group_count == second.groups->group_count &&
+                                    first.groups->run_count == second.groups->run_count));
     assert((first.report != NULL) == (second.report != NULL));
     assert((first.slices != NULL) == (second.slices != NULL));
     assert(first.slices == NULL || first.slices->count == second.slices->count);

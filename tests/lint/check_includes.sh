@@ -27,14 +27,14 @@ common/job/rows
 common/job              common/base common/trace common/vector common/options common/transport common/codec common/optimizer common/plan common/job/rows
 common/service          common/base common/transport common/job
 common/live             common/base common/options common/service
-common/channel          common/base common/trace common/vector common/security common/transport common/job common/service
+common/channel          common/base common/trace common/vector common/security common/transport common/optimizer common/job common/service
 
 worker/device           common/base
 
 ps-server/shard/remedy  common/job
 ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device ps-server/shard/remedy
-ps-server/coordinator   common/base common/vector common/transport common/plan common/job common/channel ps-server/shard
-ps-server/record        common/base common/job common/live common/channel ps-server/shard ps-server/coordinator
+ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/channel ps-server/shard
+ps-server/record        common/base common/optimizer common/job common/live common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
 ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
@@ -96,7 +96,7 @@ common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_t
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
 ps-server/record/tensorboard_hparams\.[ch] common/job/[^/]+\.h|ps-server/record/[^/]+\.h|tensorboard_hparams\.pb-c\.h
 common/trace/trace_packet\.c    common/(base|trace)/[^/]+\.h|perfetto_trace\.pb-c\.h
-common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
+common/channel/wire(_packing|_groups)?\.[ch] common/(base|vector|job|transport|optimizer|channel)/[^/]+\.h|wire\.pb-c\.h
 '
 
 # header of a library, or        the only files that may include it; bench and tests may, too

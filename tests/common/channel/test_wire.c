@@ -167,6 +167,7 @@ static void a_truncated_header_is_never_taken_for_the_whole(void **state)
             if (wire_sample_decode(&sent, cut, &got) == STATUS_OK) {
                 assert_true(got.patience_ms != sent.patience_ms || // the last that each kind has
                             (got.outcome != NULL) != (sent.outcome != NULL) ||
+                            (got.groups != NULL) != (sent.groups != NULL) ||
                             (got.clock != NULL) != (sent.clock != NULL) ||
                             (got.slices != NULL) != (sent.slices != NULL) ||
                             (got.nccl != NULL) != (sent.nccl != NULL) ||

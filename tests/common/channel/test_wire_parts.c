@@ -19,7 +19,7 @@ static bool has_parts(const struct message *message)
         message->passed, message->decision, message->sum,    message->outcome, message->hello,
         message->probe,  message->offer,    message->loan,   message->values,  message->seal_key,
         message->piece,  message->collect,  message->nccl,   message->slices,  message->wait,
-        message->clock};
+        message->clock,  message->groups};
     bool has_any = false;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         has_any = has_any || parts[i] != NULL;

@@ -68,6 +68,21 @@ static struct layout layout = {
     .digest = 0x1122334455667788,
 };
 
+static const struct optimizer_group group_rows[2] = {
+    {.rate = 1},
+    {0.5, {.momentum = 1, .beta1 = 2, .beta2 = 3, .decay = 4, .epsilon = 5, .weight_decay = 6}},
+};
+static const uint64_t run_ends[3] = {7, 8, 30};
+static const uint32_t run_groups[3] = {1, 0, 1};
+static const struct optimizer_groups groups_of_model = {
+    .groups = group_rows,
+    .group_count = 2,
+    .run_count = 3,
+    .run_ends = run_ends,
+    .run_groups = run_groups,
+    .is_relative = true,
+};
+static const struct optimizer_groups groups_of_push = {.groups = group_rows, .group_count = 2};
 static const struct wire_start start = {
     .phase = 6,
     .train_samples = 60000,
@@ -140,6 +155,9 @@ struct message wire_sample(enum message_kind kind)
     if (kind == MESSAGE_REPORT || kind == MESSAGE_DONE || kind == MESSAGE_SNAPSHOT) {
         message.report = &report;
     }
+    message.groups = kind == MESSAGE_READY || kind == MESSAGE_START ? &groups_of_model
+                     : kind == MESSAGE_PUSH                         ? &groups_of_push
+                                                                    : NULL;
     message.slices = kind == MESSAGE_SNAPSHOT ? &slices : NULL;
     if (kind == MESSAGE_SEED || kind == MESSAGE_PUSH || kind == MESSAGE_PARAMS ||
         kind == MESSAGE_CHUNK || kind == MESSAGE_PROBE || kind == MESSAGE_PIECE) {
