@@ -3,6 +3,7 @@
 
 #include "common/base/printable.h"
 #include "common/job/job_text.h"
+#include "common/optimizer/groups.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -136,6 +137,62 @@ static void describe_optimizer(const char *text, const char *other, char *ret_wo
                  : line);
 }
 
+/* The place of the first run that differs, in floats; UINT64_MAX: none does. */
+static uint64_t find_run(const struct optimizer_groups *own, const struct optimizer_groups *others)
+{
+    uint64_t place = 0;
+    for (uint32_t i = 0; i < own->run_count && i < others->run_count; i++) {
+        if (own->run_groups[i] != others->run_groups[i]) {
+            return place;
+        }
+        if (own->run_ends[i] != others->run_ends[i]) {
+            return own->run_ends[i] < others->run_ends[i] ? own->run_ends[i] : others->run_ends[i];
+        }
+        place = own->run_ends[i];
+    }
+    return own->run_count == others->run_count ? UINT64_MAX : place;
+}
+
+/* Whether its program says the same groups of parameters as the others. */
+static bool groups_agree(const struct coordinator *coordinator, const struct message *message,
+                         char *ret_why, size_t why_size)
+{
+    const struct optimizer_groups *own = message->groups, *others = coordinator->groups;
+    struct optimizer_difference differs;
+    if (own == NULL || others == NULL) {
+        if (own != others) {
+            snprintf(ret_why, why_size,
+                     "its optimizer differs: it has %u group%s of parameters, and the others have "
+                     "%u",
+                     own != NULL ? own->group_count : 1,
+                     own != NULL && own->group_count > 1 ? "s" : "",
+                     others != NULL ? others->group_count : 1);
+        }
+        return own == others;
+    }
+    const struct job *job = coordinator->job;
+    if (optimizer_groups_differ((struct optimizer_side){own, job->lr},
+                                (struct optimizer_side){others, job->lr}, job->optimizer, 0,
+                                &differs)) {
+        char where[32] = "";
+        if (own->group_count == others->group_count) {
+            snprintf(where, sizeof(where), "in group %u ", differs.group);
+        }
+        snprintf(ret_why, why_size,
+                 "its optimizer differs: %sit has %s=%.9g, and the others have %s=%.9g", where,
+                 differs.name, differs.value, differs.name, differs.other);
+        return false;
+    }
+    uint64_t place = find_run(own, others);
+    if (place != UINT64_MAX) {
+        snprintf(ret_why, why_size,
+                 "its optimizer differs: its groups have other parameters than those of the "
+                 "others, from value %llu of the model on",
+                 (unsigned long long)place);
+    }
+    return place == UINT64_MAX;
+}
+
 /* Whether its program says the same of the optimizer as the others. */
 static bool optimizer_agrees(const struct coordinator *coordinator, const struct message *message,
                              char *ret_why, size_t why_size)
@@ -143,7 +200,7 @@ static bool optimizer_agrees(const struct coordinator *coordinator, const struct
     const char *text = message->text != NULL ? message->text : "";
     char own[80], others[80];
     if (!job_is_external(coordinator->job) || strcmp(text, coordinator->optimizer) == 0) {
-        return true;
+        return groups_agree(coordinator, message, ret_why, why_size);
     }
     describe_optimizer(text, coordinator->optimizer, own, sizeof(own));
     describe_optimizer(coordinator->optimizer, text, others, sizeof(others));

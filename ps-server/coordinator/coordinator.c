@@ -9,6 +9,7 @@
 #include "ps-server/coordinator/generation.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #define HEARTBEAT_MS 500
 
@@ -50,6 +51,8 @@ void coordinator_finish(struct coordinator *coordinator)
 {
     checkpointing_finish(&coordinator->checkpointing);
     long_text_finish(&coordinator->classes);
+    free(coordinator->groups);
+    coordinator->groups = NULL;
     sums_finish(&coordinator->sums);
     results_finish(&coordinator->results);
     membership_finish(&coordinator->membership);

@@ -94,6 +94,7 @@ struct coordinator {
     const struct job *job; // borrowed; or told_job, so a coordinator is never copied or moved
     struct job told_job;   // with the optimizer that a program of its own has said
     char optimizer[JOB_OPTIMIZER_TEXT_BYTES]; // what it has said
+    struct optimizer_groups *groups;          // of its parameters, as it has said; owned; or NULL
     struct carriers carriers;      // of its ranks: worker i of the membership is process i
     const char *job_text;          // as it goes into WELCOME; borrowed
     const unsigned char *seal_key; // also for WELCOME, if the job's data travel in clear; or NULL

@@ -3,6 +3,7 @@
 
 #include "common/base/printable.h"
 #include "common/job/job_modes.h"
+#include "common/optimizer/groups.h"
 #include "ps-server/coordinator/agreement.h"
 #include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/coordinator_port.h"
@@ -123,14 +124,36 @@ static void take_first(struct coordinator *coordinator, const struct message *me
     snprintf(coordinator->figures, sizeof(coordinator->figures), "%s", message->member->figures);
 }
 
+/* Whether the groups of its parameters that a program has said are some of its model and its
+ * optimizer. */
+static bool groups_fit(const struct job *job, const struct message *message, char *ret_why,
+                       size_t why_size)
+{
+    const struct optimizer_groups *groups = message->groups;
+    if (job->optimizer == OPTIMIZER_AUTO || !groups->is_relative ||
+        !optimizer_groups_are_valid(groups, job->optimizer, message->layout->value_count)) {
+        snprintf(ret_why, why_size, "what its program says is no groups of its parameters");
+        return false;
+    }
+    if (job->remedy == REMEDY_MOMENTUM && groups->group_count > 1) {
+        snprintf(ret_why, why_size,
+                 "its program has %u groups of parameters, and --remedy momentum corrects one "
+                 "momentum: use another remedy",
+                 groups->group_count);
+        return false;
+    }
+    return true;
+}
+
 /* Takes what a program of its own says of its optimizer, from the first worker that is ready. */
 static bool take_optimizer(struct coordinator *coordinator, const struct message *message,
                            char *ret_why, size_t why_size)
 {
     const char *text = message->text != NULL ? message->text : "";
     struct job job = *coordinator->job;
+    snprintf(ret_why, why_size, "what it says of its parameters is for programs of their own");
     if (!job_is_external(&job)) {
-        return true;
+        return message->groups == NULL;
     }
     enum status status = job_take_optimizer(&job, text, ret_why, why_size);
     if (status == STATUS_OK && job.optimizer == OPTIMIZER_AUTO && job_has_servers(&job)) {
@@ -138,8 +161,16 @@ static bool take_optimizer(struct coordinator *coordinator, const struct message
                  mode_text(job.mode).text);
         status = STATUS_INVALID;
     }
+    if (status == STATUS_OK && message->groups != NULL) {
+        status = groups_fit(&job, message, ret_why, why_size) ? STATUS_OK : STATUS_INVALID;
+    }
     if (status != STATUS_OK) {
         printable_make_utf8(ret_why);
+        return false;
+    }
+    if (message->groups != NULL &&
+        optimizer_groups_copy(message->groups, &coordinator->groups) != STATUS_OK) {
+        snprintf(ret_why, why_size, "there is no memory for its groups of parameters");
         return false;
     }
     coordinator->told_job = job;

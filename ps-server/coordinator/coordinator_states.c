@@ -87,8 +87,10 @@ static void send_start(struct coordinator *coordinator, uint64_t now_ms)
                                     .start = &start,
                                     .layout = &coordinator->phase_layout,
                                     .text = coordinator->optimizer};
+    struct message to_servers = message;
+    to_servers.groups = coordinator->groups;
     const struct message to_workers = with_nccl(coordinator, message);
-    coordinator_port_send_servers(&coordinator->port, membership, &message);
+    coordinator_port_send_servers(&coordinator->port, membership, &to_servers);
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         slot_enter(membership, &membership->workers[i], SLOT_READY, now_ms);
     }

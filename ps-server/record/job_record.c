@@ -4,6 +4,7 @@
 
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
+#include "common/optimizer/groups.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -103,6 +104,40 @@ static const char *optimizer_from(const struct coordinator *coordinator)
                                                          : "options";
 }
 
+/* Floats of the model that are of each group. */
+static uint64_t values_of(const struct optimizer_groups *groups, uint32_t group)
+{
+    uint64_t begin = 0, count = 0;
+    for (uint32_t i = 0; i < groups->run_count; i++) {
+        count += groups->run_groups[i] == group ? groups->run_ends[i] - begin : 0;
+        begin = groups->run_ends[i];
+    }
+    return count;
+}
+
+/* The groups of parameters that a program of its own has said; or null. */
+static json_t *groups_json(const struct coordinator *coordinator)
+{
+    const struct optimizer_groups *groups = coordinator->groups;
+    const struct job *job = coordinator->job;
+    if (groups == NULL) {
+        return json_null();
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < groups->group_count; i++) {
+        struct optimizer_setting settings[OPTIMIZER_SETTINGS_MAX];
+        struct optimizer_group group = groups->groups[i];
+        group.rate *= job->lr;
+        uint32_t count = optimizer_group_settings(&group, job->optimizer, settings);
+        json_t *row = json_pack("{s:I}", "values", (json_int_t)values_of(groups, i));
+        for (uint32_t k = 0; k < count; k++) {
+            json_object_set_new(row, settings[k].name, json_real(settings[k].value));
+        }
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
 /* Mean and deviation of each channel, where a worker said them; or null. */
 static json_t *normalization_json(const struct coordinator *coordinator)
 {
@@ -141,13 +176,14 @@ json_t *job_record_json(const struct coordinator *coordinator, const char *progr
         json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
     }
     program = program != NULL && program[0] != '\0' ? program : NULL;
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "version", RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
                      (json_int_t)coordinator->parameters, "train_samples",
                      (json_int_t)coordinator->train_samples, "test_samples",
                      (json_int_t)coordinator->test_samples, "bits_of",
                      job_record_bits_of(coordinator->job), "program", program, "optimizer_from",
-                     optimizer_from(coordinator), "options", options, "members", members, "choices",
-                     choices_json(coordinator), "classes", classes_json(coordinator),
-                     "normalization", normalization_json(coordinator));
+                     optimizer_from(coordinator), "optimizer_groups", groups_json(coordinator),
+                     "options", options, "members", members, "choices", choices_json(coordinator),
+                     "classes", classes_json(coordinator), "normalization",
+                     normalization_json(coordinator));
 }

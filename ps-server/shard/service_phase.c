@@ -12,6 +12,8 @@
 #include "ps-server/shard/shard_checkpoint.h"
 #include "worker/device/device.h"
 
+#include <stdio.h>
+
 #define ANSWERS_BYTES_MAX (UINT64_C(1) << 30)
 
 /* The same on a GPU, where workers have to read them. */
@@ -100,6 +102,7 @@ static enum status configure(const struct service *service, const struct message
         .schedule = job_schedule(job, message->start->train_samples),
         .optimizer = job->optimizer,
         .settings = job->settings,
+        .groups = message->groups,
         .marks = phase->marks,
         .updates_before = phase->updates_before,
         .seeds_states = message->start->phase > 0 && !is_local_sgd,
@@ -116,6 +119,7 @@ static enum status configure(const struct service *service, const struct message
         // Workers send by how much their parameters have become less: a gradient of rate 1.
         config.optimizer = OPTIMIZER_SGD;
         config.settings = (struct optimizer_settings){0};
+        config.groups = NULL;
         config.schedule = (struct schedule){.base_rate = 1, .start_rate = 1};
     }
     if (config.remedy != NULL && job->remedy_lambda <= 0) {
@@ -242,14 +246,24 @@ enum status service_strike(struct service *service)
     return status;
 }
 
-/* Takes the optimizer that a program of its own has said. */
-static enum status take_optimizer(struct service *service, const char *text)
+/* Takes the optimizer that a program of its own has said, and looks at the groups of its
+ * parameters.
+ */
+static enum status take_optimizer(struct service *service, const struct message *start)
 {
     char why[OPTION_ERROR_BYTES];
-    if (!job_is_external(&service->job) || text == NULL || text[0] == '\0') {
-        return STATUS_OK;
+    const char *text = start->text;
+    enum status status = STATUS_OK;
+    if (job_is_external(&service->job) && text != NULL && text[0] != '\0' &&
+        service->next_phase == 0) {
+        status = job_take_optimizer(&service->job, text, why, sizeof(why));
     }
-    enum status status = job_take_optimizer(&service->job, text, why, sizeof(why));
+    if (status == STATUS_OK && start->groups != NULL &&
+        !optimizer_groups_are_valid(start->groups, service->job.optimizer,
+                                    start->layout->value_count)) {
+        snprintf(why, sizeof(why), "the groups of parameters are not those of the model");
+        status = STATUS_INVALID;
+    }
     if (status != STATUS_OK) {
         log_error("%s", why);
     }
@@ -260,8 +274,7 @@ enum status service_begin_phase(struct service *service, const struct message *m
 {
     struct phases phases;
     char why[OPTION_ERROR_BYTES];
-    enum status status =
-        service->next_phase == 0 ? take_optimizer(service, message->text) : STATUS_OK;
+    enum status status = take_optimizer(service, message);
     if (status != STATUS_OK) {
         return status;
     }

@@ -3,6 +3,7 @@
 
 #include "ps-server/shard/shard_math.h"
 #include "ps-server/shard/shard_policy.h"
+#include "ps-server/shard/shard_settings.h"
 
 #include <assert.h>
 
@@ -159,6 +160,10 @@ static enum status receive_push(struct shard *shard, struct part *part,
     if (message->step != unit->seats[rank].clock || part->values[rank] != NULL ||
         (rank == 0 && part->seeds == 0)) {
         return STATUS_MALFORMED;
+    }
+    enum status status = shard_settings_hear(shard, part, message);
+    if (status != STATUS_OK) {
+        return status;
     }
     envelope_move(&part->pushes[rank], envelope);
     part->values[rank] = part->pushes[rank].payload;

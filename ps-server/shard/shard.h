@@ -38,6 +38,12 @@
  * training goes on meanwhile. After the last update nothing changes any more: late gradients are
  * dropped and counted.
  *
+ * A push may say which settings its update has for each group of parameters (`groups`). Without
+ * them it has those of the config. In ps-sync all workers have to say the same for a step: a shard
+ * in which one differs has a fault, and a dispute. With backup workers the settings are those of
+ * the contributor that has made most steps; where every push is an update, its own; and where an
+ * update takes several pushes, those of the one that completes it.
+ *
  * A shard lives for one phase of its job. The parameters, and from the second phase on the
  * optimizer's states, are seeded by rank 0; at the end workers may pull the states (a PULL with
  * `vector`, the number of the state from 1). */
@@ -48,6 +54,7 @@
 #include "common/job/consistency.h"
 #include "common/job/job.h"
 #include "common/job/phases.h"
+#include "common/optimizer/groups.h"
 #include "common/optimizer/schedule.h"
 #include "common/plan/order.h"
 #include "common/transport/transport.h"
@@ -77,6 +84,8 @@ struct shard_config {
     struct schedule schedule;
     enum optimizer_kind optimizer;
     struct optimizer_settings settings;
+    const struct optimizer_groups *groups; // of the parameters, valid ones, with rates in units of
+                                           // the schedule's; read during create; NULL: one group
     float *params;                // (shard_value_count) zeros, borrowed; NULL: the shard's own
     struct vector_device *device; // borrowed; has all vectors, and reaches all gradients; NULL: the
                                   // host does. At most VECTOR_DEVICE_RANKS workers, no views, and
@@ -123,6 +132,16 @@ const struct shard_config *shard_config(const struct shard *shard); // borrowed
  * more.
  */
 enum status shard_fault(const struct shard *shard);
+
+/* What two workers of ps-sync have said of one step. */
+struct shard_dispute {
+    uint32_t rank, other; // who has said the value, and the other one
+    uint64_t step;        // of the job
+    struct optimizer_difference differs;
+};
+
+/* NULL: none. Where there is one, the shard has the fault STATUS_MISMATCH. Borrowed. */
+const struct shard_dispute *shard_dispute(const struct shard *shard);
 
 /* Copies values that the shard sends, and waits. */
 void shard_copy(struct shard *shard, float *to, const float *from, uint64_t count);

@@ -1,6 +1,7 @@
 /* Creates and destroys a shard, and says how much memory it takes. */
 #include "ps-server/shard/shard_math.h"
 #include "ps-server/shard/shard_policy.h"
+#include "ps-server/shard/shard_settings.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ void shard_destroy(struct shard *shard)
     if (shard->config.params == NULL) {
         math->destroy(shard, shard->params, count);
     }
+    shard_settings_destroy(shard);
     shard_views_destroy(shard);
     math->destroy(shard, shard->history, shard->history_count * count);
     math->destroy(shard, shard->mark_copy.values, count);
@@ -161,7 +163,8 @@ static enum status create_vectors(struct shard *shard)
         return status;
     }
     status = shard_updates_on_push(shard) ? create_push_vectors(shard) : STATUS_OK;
-    return status == STATUS_OK ? shard->math->begin(shard) : status;
+    status = status == STATUS_OK ? shard->math->begin(shard) : status;
+    return status == STATUS_OK ? shard_settings_create(shard) : status;
 }
 
 uint64_t shard_value_count(const struct shard_config *config)
@@ -289,6 +292,7 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
         shard_destroy(shard);
         return status;
     }
+    shard->config.groups = NULL; // the optimizer has them
     *ret_shard = shard;
     return STATUS_OK;
 }

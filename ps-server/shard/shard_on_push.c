@@ -2,19 +2,22 @@
  * and the versions that a seeded order reads. */
 #include "ps-server/shard/shard_checkpoint.h"
 #include "ps-server/shard/shard_math.h"
+#include "ps-server/shard/shard_settings.h"
 
 #include <stdbool.h>
 
 /* The rate of an update, and the momentum to go with it. */
-static double prepare_rate(struct shard *shard, const struct unit *unit)
+static double prepare_rate(struct shard *shard, const struct unit *unit, uint32_t rank)
 {
     const struct shard_config *config = &shard->config;
-    double rate = schedule_rate(&config->schedule, shard_rate_step(shard, unit)), momentum, factor;
+    const struct told *told = &shard->told[rank];
+    double rate = shard_settings_use(shard, unit, rank), momentum, factor;
     if (config->remedy == NULL || !config->remedy->corrects_momentum) {
         return rate;
     }
-    remedy_momentum(config->settings.momentum, staleness_mean(&shard->staleness), &momentum,
-                    &factor);
+    // Of one group: what it was before, not what the last correction has left.
+    const struct optimizer_group *said = told->has_settings ? told->groups : shard->groups;
+    remedy_momentum(said->settings.momentum, staleness_mean(&shard->staleness), &momentum, &factor);
     optimizer_set_momentum(shard->optimizer, momentum);
     return factor * rate;
 }
@@ -25,8 +28,8 @@ static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
     struct seat *seat = &unit->seats[rank];
     seat->staleness = unit->version - seat->read_version;
     staleness_add(&shard->staleness, seat->staleness);
-    double rate = prepare_rate(shard, unit);
-    seat->rate = rate;
+    double rate = prepare_rate(shard, unit, rank);
+    seat->rate = shard_settings_rate(shard, rate);
     enum shard_work work = shard->sum != NULL ? SHARD_SUM : SHARD_UPDATE;
     shard_note(shard, unit, work, true);
     for (uint32_t i = unit->first; i < unit->end; i++) {

@@ -235,6 +235,24 @@ static void tick(struct service *service, uint64_t now_ms)
     member_tick(&service->member, now_ms, version);
 }
 
+/* Tells the coordinator why this shard ends. */
+static void leave(struct service *service, enum status status)
+{
+    char why[256] = "the shard cannot be held";
+    const struct shard_dispute *dispute =
+        service->shard != NULL ? shard_dispute(service->shard) : NULL;
+    if (dispute != NULL) {
+        const struct optimizer_difference *differs = &dispute->differs;
+        snprintf(why, sizeof(why),
+                 "in step %llu worker %u has %s=%.9g (group %u of its parameters), and worker %u "
+                 "has %s=%.9g: all have to set the same before they compute gradients",
+                 (unsigned long long)dispute->step, dispute->rank, differs->name, differs->value,
+                 differs->group, dispute->other, differs->name, differs->other);
+        log_error("%s", why);
+    }
+    member_leave(&service->member, status, why);
+}
+
 static enum status serve(struct service *service)
 {
     service->started_ns = clock_now_ns();
@@ -262,7 +280,7 @@ static enum status serve(struct service *service)
         envelope_release(&envelope);
         service->busy_ns += clock_now_ns() - began_ns;
         if (status != STATUS_OK) {
-            member_leave(&service->member, status, "the shard cannot be held");
+            leave(service, status);
             return status;
         }
     }

@@ -72,6 +72,16 @@ struct shard_checkpoint {
     bool is_missed;            // it was not free when a unit had reached it
 };
 
+/* The settings that pushes have said for the update that comes next: those of a unit in ps-sync, of
+ * a worker elsewhere. */
+struct told {
+    bool has_settings;              // else those of the config hold
+    bool is_relative;               // rates are in units of the schedule's
+    uint32_t rank;                  // whose they are
+    uint32_t heard;                 // pushes of parts
+    struct optimizer_group *groups; // (group_count) in shard->told_groups
+};
+
 struct shard_math;
 struct shard_policy;
 
@@ -99,6 +109,14 @@ struct shard {
     struct shard_checkpoint checkpoint;
     struct staleness staleness;
     uint64_t late_count;
+
+    // Settings: see shard_settings.h.
+    struct optimizer_group *groups; // (group_count) of the config
+    struct told *told;              // (unit_count) in ps-sync, (workers) elsewhere
+    struct optimizer_group *told_groups;
+    bool has_told; // the optimizer has others than those of the config
+    struct shard_dispute dispute;
+    bool has_dispute;
 };
 
 /* Before and after what a unit is computed. */
