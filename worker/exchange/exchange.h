@@ -208,8 +208,10 @@ struct exchange {
     double staleness_sum; // staleness of the last gradient in updates, summed over staleness_count
                           // answers
     uint32_t staleness_count;
-    double rate;          // that the last gradient was applied with; 0: not known
-    double late_share;    // of the shards: they have dropped it
+    double rate;                           // that the last gradient was applied with; 0: not known
+    const struct optimizer_groups *groups; // the settings that pushes say, borrowed; see
+                                           // exchange_say
+    double late_share;                     // of the shards: they have dropped it
     uint64_t posted_ns;   // when the first bucket of a step that is on its way was posted; 0: none
     uint64_t wire_ns;     // of complete steps that nobody has asked for yet
     _Atomic bool has_met; // devices sum
@@ -256,6 +258,14 @@ float *exchange_residual(const struct exchange *exchange, uint32_t index);
  * destroyed. */
 enum status exchange_meet(struct exchange *exchange, const struct exchange_device *device,
                           bool *ret_has_met);
+
+/* What the pushes of a step say of its update, without runs: from the next step on. Between the end
+ * of a step and the begin of the next one; borrowed, and unchanged until that ends. NULL: nothing.
+ */
+static inline void exchange_say(struct exchange *exchange, const struct optimizer_groups *groups)
+{
+    exchange->groups = groups;
+}
 
 /* Trainer's thread. */
 static inline enum status exchange_begin_step(struct exchange *exchange, uint64_t step)

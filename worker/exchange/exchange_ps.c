@@ -88,6 +88,7 @@ static enum status send_push(struct exchange *exchange, uint32_t bucket, uint32_
         .rank = options->rank + turn.index,
         .step = turn.step,
         .bucket = bucket,
+        .groups = exchange->groups,
         .span = ps_part_of(exchange, bucket, shard),
     };
     encoder_encode(&ps_of(exchange)->encoders[turn.index], grads, &push);

@@ -65,14 +65,16 @@ struct ringside {
     struct optimizer *optimizer; // where the exchange delivers gradients; NULL elsewhere
     struct schedule schedule;
     char told[JOB_OPTIMIZER_TEXT_BYTES]; // what the others hear of the optimizer: see job_text.h
-    double own_rate;                     // ringside_set_rate; -1: the schedule's
+    double said_rate;                    // by ringside_set_optimizer; 0: none
+    struct handle_groups *groups;        // owned; see groups.h
     bool makes_updates;                  // the program does: ringside_keep_gradients
     bool keeps_vectors;                  // they outlive the handle
 
     uint64_t step;                          // that is made, or comes next
     bool is_pending;                        // the last step's parameters may still be on their way
     uint64_t update_step;                   // the step whose update is made
-    double update_rate;                     // its rate
+    double update_rate;                     // its learning rate
+    double first_rate;                      // that of its first group
     uint32_t waits_for[LAYOUT_BUCKETS_MAX]; // tensors of each bucket that are not ready
     uint32_t next_bucket;                   // that goes next: they go in their order
 

@@ -215,7 +215,6 @@ enum ringside_status ringside_join(const struct ringside_options *options,
     pthread_mutex_init(&ringside->turn, NULL);
     ringside->state = HANDLE_JOINED;
     ringside->keeps_vectors = options->keeps_vectors;
-    ringside->own_rate = -1;
     enum status status = join(options, ringside);
     if (status != STATUS_OK) {
         enum ringside_status is = handle_fail(ringside->link, status);
@@ -247,7 +246,7 @@ enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job
         .batch = job_batch_of(job, ringside->rank),
         .seed = job->seed,
         .is_unsynchronised = job_is_unsynchronised(job),
-        .may_set_rate = !handle_has_servers(ringside) && !ringside->makes_updates,
+        .may_set_rate = !ringside->makes_updates,
         .mode = ringside->mode,
         .model = job->model,
         .optimizer = names_optimizers[job->optimizer].name,

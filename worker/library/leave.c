@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/printable.h"
 #include "common/vector/digest.h"
+#include "worker/library/groups.h"
 #include "worker/library/handle.h"
 
 #include <stdio.h>
@@ -139,6 +140,7 @@ static void close_handle(struct ringside *ringside)
         flat_vectors_finish(&ringside->vectors);
     }
     optimizer_destroy(ringside->optimizer);
+    handle_groups_destroy(ringside->groups);
     for (uint32_t i = 0; i < ringside->tensor_count; i++) {
         free(ringside->tensors[i].name);
     }

@@ -175,6 +175,34 @@ struct ringside_optimizer {
 enum ringside_status ringside_set_optimizer(struct ringside *ringside,
                                             const struct ringside_optimizer *optimizer);
 
+/* Settings of a group of parameters. What the optimizer does not use is ignored; an epsilon and a
+ * decay of 0 are its defaults. */
+struct ringside_group {
+    double rate;     // from 0 to 1e6; of ringside_change_groups also -1
+    double momentum; // momentum, nesterov
+    double beta1, beta2;
+    double decay, epsilon;
+    double weight_decay;
+};
+
+/* The tensors are in groups with settings of their own, wherever the updates are made: tensor i in
+ * groups[group_of_tensor[i]]. The optimizer itself is one for all. 1 to 512 groups. Between
+ * ringside_describe and ringside_start, once the optimizer is known (the job's options, or
+ * ringside_set_optimizer), alike in every process: ringside_start refuses others. With a schedule
+ * of the job, each rate is multiplied by what that makes of the job's rate. */
+enum ringside_status ringside_set_groups(struct ringside *ringside,
+                                         const struct ringside_group *groups, uint32_t group_count,
+                                         const uint32_t *group_of_tensor);
+
+/* Other settings of the groups, all of them, from the gradients that are begun next, and their
+ * update, on: between ringside_start and ringside_begin_gradients. Without groups there is one.
+ * Rates rule over the job's schedule; -1 in all groups leaves them to it. In ring and ps-sync every
+ * process has to say the same for the same step: in ps-sync the job ends, and names one that
+ * differs. In ps-ssp and ps-async each gradient is applied with the settings of its own process. */
+enum ringside_status ringside_change_groups(struct ringside *ringside,
+                                            const struct ringside_group *groups,
+                                            uint32_t group_count);
+
 /* Waits until every process of the job has come here with the same tensors and the same first
  * parameters. RINGSIDE_MISMATCH names who differs. */
 enum ringside_status ringside_start(struct ringside *ringside);
@@ -196,8 +224,8 @@ enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor);
 /* Ends the step. RINGSIDE_MISUSE if a tensor is not ready; the sentence names it. */
 enum ringside_status ringside_end_step(struct ringside *ringside);
 
-/* The learning rate from the next update on, in place of the job's schedule, in every process
- * alike. From 0 to 1e6. RINGSIDE_UNSUPPORTED where servers or the program make the updates. */
+/* The learning rate of all groups, as ringside_change_groups. RINGSIDE_UNSUPPORTED where the
+ * program makes the updates. */
 enum ringside_status ringside_set_rate(struct ringside *ringside, double rate);
 
 /* Collectives: between ringside_join and ringside_leave, also before ringside_start and within a

@@ -1,5 +1,6 @@
 /* One step of a program: what worker/train does around forward and backward. */
 #include "common/base/clock.h"
+#include "worker/library/groups.h"
 #include "worker/library/handle.h"
 
 /* One update of one bucket, where the exchange delivers the mean gradient. */
@@ -140,6 +141,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
         status = finish_pending(ringside);
     }
     if (status == STATUS_OK) {
+        handle_groups_begin_step(ringside);
         status = exchange_begin_step(ringside->exchange, ringside->step);
     }
     end_wait(ringside, began_ns);
@@ -207,9 +209,8 @@ static enum status end_step(struct ringside *ringside)
 {
     bool may_overlap = exchange_overlaps(ringside->exchange) && !ringside->makes_updates;
     ringside->update_step = ringside->step;
-    ringside->update_rate = ringside->own_rate >= 0
-                                ? ringside->own_rate
-                                : schedule_rate(&ringside->schedule, ringside->step);
+    ringside->update_rate = handle_groups_end_step(
+        ringside, schedule_rate(&ringside->schedule, ringside->step), &ringside->first_rate);
     ringside->is_pending = true;
     return may_overlap && ringside->step + 1 < ringside->job.steps ? STATUS_OK
                                                                    : handle_settle(ringside);
@@ -224,7 +225,7 @@ static void count_step(struct ringside *ringside)
     ringside->step_wait_ns = 0;
     straggling_note(&ringside->straggling, total_ns > waited_ns ? total_ns - waited_ns : 0);
     ringside->wire_ns += wire_ns;
-    interval->rate = ringside->update_rate;
+    interval->rate = ringside->first_rate;
     if (is_unsynchronised(ringside)) {
         const struct exchange_fate fate = exchange_fate(ringside->exchange);
         ringside->staleness = fate.staleness;
@@ -266,30 +267,4 @@ enum ringside_status ringside_end_step(struct ringside *ringside)
         ringside->state = HANDLE_BETWEEN;
     }
     return handle_exit(ringside, status);
-}
-
-enum ringside_status ringside_set_rate(struct ringside *ringside, double rate)
-{
-    enum ringside_status entered =
-        handle_enter(ringside, HANDLE_BETWEEN | HANDLE_FORWARD | HANDLE_GRADIENTS | HANDLE_ENDED,
-                     "ringside_set_rate");
-    if (entered != RINGSIDE_OK) {
-        return entered;
-    }
-    if (ringside->makes_updates) {
-        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
-                             "ringside_set_rate: the program makes the updates itself, at any rate "
-                             "that it likes");
-    }
-    if (ringside->optimizer == NULL) {
-        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
-                             "ringside_set_rate: in mode %s servers make the updates, at the rate "
-                             "that the job's --lr and --lr-schedule say",
-                             ringside->mode);
-    }
-    if (!(rate >= 0 && rate <= 1e6)) {
-        return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_rate: a rate is 0 to 1e6");
-    }
-    ringside->own_rate = rate;
-    return handle_exit(ringside, STATUS_OK);
 }

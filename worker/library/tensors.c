@@ -4,6 +4,7 @@
 #include "common/base/printable.h"
 #include "common/job/phases.h"
 #include "common/vector/digest.h"
+#include "worker/library/groups.h"
 #include "worker/library/handle.h"
 
 #include <stdio.h>
@@ -211,6 +212,11 @@ static enum status start(struct ringside *ringside)
             return status;
         }
     }
+    status = handle_groups_begin(ringside);
+    if (status != STATUS_OK) {
+        link_leave(ringside->link, status, "it has no memory for its groups of parameters");
+        return status;
+    }
     digest_floats(ringside->vectors.params, count, digest);
     const struct link_prepared prepared = {
         .layout = &ringside->layout,
@@ -221,6 +227,7 @@ static enum status start(struct ringside *ringside)
         .trace = ringside->timeline.trace,
         .device = "external",
         .optimizer = ringside->told,
+        .groups = handle_groups_start(ringside),
         .tensor_count = ringside->tensor_count,
         .tensors = ringside->tensor_list,
         .train_samples = samples,

@@ -109,5 +109,6 @@ enum ringside_status ringside_set_optimizer(struct ringside *ringside,
         return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_optimizer: %s", why);
     }
     memcpy(ringside->told, text, sizeof(text));
+    ringside->said_rate = optimizer->rate;
     return handle_exit(ringside, STATUS_OK);
 }

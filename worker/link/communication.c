@@ -397,6 +397,7 @@ static enum status say_ready(struct link *link)
     link->member.self.tensor_count = link->prepared.tensor_count;
     link->member.self.tensors = link->prepared.tensors;
     link->member.optimizer = link->prepared.optimizer;
+    link->member.groups = link->prepared.groups;
     link->member.self.choices_digest = digest_choices(link->prepared.choices);
     if (link->process == 0 && link->prepared.classes != NULL) {
         status = member_tell_classes(&link->member, link->prepared.classes);

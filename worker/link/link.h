@@ -58,10 +58,11 @@ struct link_prepared {
     const struct wire_nccl *nccl; // how others reach this one's GPU by NCCL; NULL: it is not used
     struct trace *trace;          // for a timeline; NULL: none
     const char *optimizer;        // of a program of its own, as job_text.h has it; NULL: the job's
-    uint64_t tensor_count;        // of a program of its own; 0: not said
-    const char *tensors;          // the first of them, as wire_parts.h has it; NULL: not said
-    const char *choices;          // of the device: how it computes; NULL: it has none
-    const char *figures;          // M,M,M/D,D,D by which pixels are normalised; NULL or "": none
+    const struct optimizer_groups *groups; // likewise, of its parameters; borrowed; NULL: none
+    uint64_t tensor_count;                 // of a program of its own; 0: not said
+    const char *tensors; // the first of them, as wire_parts.h has it; NULL: not said
+    const char *choices; // of the device: how it computes; NULL: it has none
+    const char *figures; // M,M,M/D,D,D by which pixels are normalised; NULL or "": none
     const char *classes; // names of the data's classes, a list in JSON; NULL: they have none
 };
 

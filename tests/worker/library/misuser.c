@@ -24,7 +24,7 @@ static void orders(struct ringside *ringside)
     show(ringside_join(NULL, &other));             // 2
     show(ringside_start(ringside));                // 0
     show(ringside_end_step(ringside));             // 2
-    show(ringside_set_rate(ringside, 0.5));        // 0 in ring, 4 with servers
+    show(ringside_set_rate(ringside, 0.5));        // 0
     show(ringside_begin_step(ringside));           // 0
     show(ringside_begin_gradients(ringside));      // 0
     show(ringside_ready(ringside, 7));             // 3

@@ -65,8 +65,8 @@ def test_each_setting_that_differs_is_refused(kind: type, settings: dict[str, ob
     (torch.optim.Adam(parameters(), amsgrad=True), "amsgrad=False there"),
     (torch.optim.RMSprop(parameters(), momentum=0.5), "momentum=0 there"),
     (torch.optim.SGD(parameters(), lr=0.1, maximize=True), "maximize=False there"),
-    (torch.optim.SGD([{"params": parameters(), "lr": 0.2}, {"params": parameters()}], lr=0.1),
-     "groups whose lr differs"),
+    (torch.optim.SGD([{"params": parameters(), "nesterov": True}, {"params": parameters()}],
+                     lr=0.1, momentum=0.9), "some of them have nesterov=True and others False"),
 ])
 def test_what_the_job_does_not_have_is_named(optimizer: torch.optim.Optimizer,
                                              sentence: str) -> None:
@@ -99,6 +99,10 @@ def test_a_zero_that_means_the_default_is_refused_first(
 def test_a_schedule_of_the_job_rules_over_the_rate() -> None:
     description = job("sgd", 0.001, has_schedule=True)
     job_optimizers.check(torch.optim.SGD(parameters(), lr=0.1), description)
-    job_optimizers.check_rate(0.05, description)
-    with pytest.raises(UnsupportedError, match="rate is 0.05 now"):
-        job_optimizers.check_rate(0.05, job("sgd", 0.1))
+
+
+def test_a_warm_up_from_0_has_the_rate_that_it_leads_up_to() -> None:
+    optimizer = torch.optim.SGD(parameters(), lr=0.1)
+    torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: step / 5)
+    assert optimizer.param_groups[0]["lr"] == 0
+    job_optimizers.check(optimizer, job("sgd", 0.1))

@@ -78,8 +78,6 @@ def test_processes_that_disagree_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("optimizer", "options", "sentence"), [
     ("Rprop(model.parameters())", (), "the job makes the updates, and has no Rprop"),
     ("Adam(model.parameters(), amsgrad=True)", (), "Adam has amsgrad=False there, not True"),
-    ("SGD([{'params': model[0].parameters(), 'lr': 0.2}, {'params': model[2].parameters()}], "
-     "lr=0.1)", (), "groups whose lr differs (0.2 and 0.1)"),
     ("Adam(model.parameters(), eps=0)", (), "its Adam has no eps=0"),
     ("RMSprop(model.parameters(), alpha=0)", (), "its RMSprop has no alpha=0"),
     ("SGD(model.parameters(), lr=0.1)", ("--lr", "0.2"),

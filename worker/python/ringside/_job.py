@@ -19,6 +19,11 @@ from ringside._library import RingsideError
 _WHY_BYTES = 200  # of ringside_fail's sentence
 
 
+def _rows(groups: list[dict[str, float]]) -> ctypes.Array[_library.GroupDescription]:
+    rows = [_library.GroupDescription(**group) for group in groups]
+    return (_library.GroupDescription * len(rows))(*rows)
+
+
 class Job:
     """A job, from join to leave. `description` is what the coordinator has said of it."""
 
@@ -55,6 +60,15 @@ class Job:
         row = _library.OptimizerDescription(name=name.encode(), rate=rate, **settings)
         self.call("set_optimizer", ctypes.byref(row))
         self.call("job", ctypes.byref(self.description))
+
+    def set_groups(self, groups: list[dict[str, float]], group_of_tensor: list[int]) -> None:
+        """The settings of groups of tensors, by their names in struct ringside_group."""
+        members = (ctypes.c_uint32 * len(group_of_tensor))(*group_of_tensor)
+        self.call("set_groups", _rows(groups), len(groups), members)
+
+    def change_groups(self, groups: list[dict[str, float]]) -> None:
+        """Other settings of all groups, from the next gradients on."""
+        self.call("change_groups", _rows(groups), len(groups))
 
     def start(self) -> None:
         """Waits until all processes have the same tensors with the same values."""

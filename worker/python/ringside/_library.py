@@ -71,6 +71,20 @@ class JobDescription(ctypes.Structure):
     )
 
 
+class GroupDescription(ctypes.Structure):
+    """struct ringside_group"""
+
+    _fields_ = (
+        ("rate", ctypes.c_double),
+        ("momentum", ctypes.c_double),
+        ("beta1", ctypes.c_double),
+        ("beta2", ctypes.c_double),
+        ("decay", ctypes.c_double),
+        ("epsilon", ctypes.c_double),
+        ("weight_decay", ctypes.c_double),
+    )
+
+
 class OptimizerDescription(ctypes.Structure):
     """struct ringside_optimizer"""
 
@@ -134,6 +148,19 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ready": (ctypes.c_int, [_POINTER, ctypes.c_uint32]),
     "end_step": (ctypes.c_int, [_POINTER]),
     "set_optimizer": (ctypes.c_int, [_POINTER, ctypes.POINTER(OptimizerDescription)]),
+    "set_groups": (
+        ctypes.c_int,
+        [
+            _POINTER,
+            ctypes.POINTER(GroupDescription),
+            ctypes.c_uint32,
+            ctypes.POINTER(ctypes.c_uint32),
+        ],
+    ),
+    "change_groups": (
+        ctypes.c_int,
+        [_POINTER, ctypes.POINTER(GroupDescription), ctypes.c_uint32],
+    ),
     "set_rate": (ctypes.c_int, [_POINTER, ctypes.c_double]),
     "all_reduce": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64]),
     "broadcast": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64, ctypes.c_uint32]),

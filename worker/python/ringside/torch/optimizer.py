@@ -43,12 +43,16 @@ class Exchange:
         self.passes_per_step = passes
         self._before, self._after = factors  # of gradients, around the exchange
         self.makes_updates = makes_updates  # the script's optimizer does
-        self._rate: float | None = None  # that the job has been told
         if not self.makes_updates:
             job_optimizers.agree(optimizer, self._job)
         self._vectors = FlatVectors(self._job, parameters)
+        self._settings: job_optimizers.GroupSettings | None = None
         if self.makes_updates:
             self._job.call("keep_gradients")
+        else:
+            self._settings = job_optimizers.GroupSettings(
+                optimizer, self._job, [parameter for _, parameter in parameters]
+            )
         self._known = {id(parameter) for _, parameter in parameters}
         count = len(parameters)
         self._passes = [0] * count  # backward passes of each parameter in this step
@@ -129,20 +133,10 @@ class Exchange:
                 "script computes another gradient: without --steps there are as many as it makes"
             )
         self._check_versions()
-        if not self.makes_updates:
-            self._tell_rate()
+        if self._settings is not None:
+            self._settings.tell()
         self._job.call("begin_gradients")
         self._step_begun = True
-
-    def _tell_rate(self) -> None:
-        """A scheduler of the script may have changed it."""
-        description = self._job.description
-        rate = job_optimizers.rate_of(self._optimizer, description)
-        if not description.may_set_rate:
-            job_optimizers.check_rate(rate, description)
-        elif rate != self._rate and not description.has_schedule:
-            self._job.call("set_rate", rate)
-            self._rate = rate
 
     def _note_gradient(self, index: int) -> None:
         self._passes[index] += 1
@@ -187,6 +181,8 @@ class Exchange:
 
     def _check_all(self) -> None:
         """Refuses what would make the processes differ in silence."""
+        if self._settings is not None:
+            self._settings.check_unchanged()
         changed = self._vectors.find_changed()
         if changed:
             way = (
