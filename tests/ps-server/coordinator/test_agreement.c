@@ -249,6 +249,77 @@ static void models_that_differ_are_told_by_their_first_tensor(void **state)
     check_models("8 a\n9 b\n", "8 a\n\n", "it has another one, and the others have b of 9 values");
 }
 
+/* Groups of the parameters of a model of story_layout. */
+static struct optimizer_groups groups_of(const struct optimizer_group *rows, const uint64_t *ends)
+{
+    static const uint32_t members[2] = {0, 1};
+    return (struct optimizer_groups){.groups = rows,
+                                     .group_count = 2,
+                                     .run_count = 2,
+                                     .run_ends = ends,
+                                     .run_groups = members,
+                                     .is_relative = true};
+}
+
+/* Two workers of ps-sync that say SGD, and groups. */
+static void give_groups(struct story *story, const struct optimizer_groups *first,
+                        const struct optimizer_groups *second)
+{
+    story_open(story, "ps-sync", 2, 1);
+    story->job =
+        sample_job_resolved(SAMPLE_JOB("model=external:mine", "workers=2", "mode=ps-sync"));
+    story_optimizer = SGD;
+    for (uint32_t i = 0; i < 2; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    story_groups = first;
+    story_ready(story, 1, ROLE_WORKER, "first", &story_layout);
+    story_groups = second;
+    if (story->coordinator.state == COORDINATOR_GATHERING) {
+        story_ready(story, 2, ROLE_WORKER, "first", &story_layout);
+    }
+    story_optimizer = NULL;
+    story_groups = NULL;
+}
+
+static void programs_whose_groups_differ_are_named_with_the_value(void **state)
+{
+    (void)state;
+    const uint64_t count = story_layout.value_count;
+    const uint64_t ends[2] = {2, count}, others[2] = {1, count}, beyond[2] = {2, count + 1};
+    const struct optimizer_group rows[2] = {{1, {0}}, {0.5, {0}}},
+                                 slow[2] = {{1, {0}}, {0.25, {0}}},
+                                 wild[2] = {{1, {0}}, {0.5, {.weight_decay = -1}}};
+    const struct optimizer_groups same = groups_of(rows, ends), other = groups_of(slow, ends),
+                                  moved = groups_of(rows, others), longer = groups_of(rows, beyond),
+                                  unfit = groups_of(wild, ends);
+    const struct {
+        const struct optimizer_groups *first, *second;
+        const char *sentence; // "": they agree
+    } cases[] = {
+        {&same, &same, ""},
+        {&same, &other,
+         "worker 1 (host node): its optimizer differs: in group 1 it has lr=0.025, "
+         "and the others have lr=0.05"},
+        {&same, &moved, "its groups have other parameters than those of the others, from value 1"},
+        {&same, NULL, "it has 1 group of parameters, and the others have 2"},
+        {NULL, &same, "it has 2 groups of parameters, and the others have 1"},
+        {&longer, NULL, "worker 0 (host node): what its program says is no groups of its"},
+        {&unfit, NULL, "what its program says is no groups of its parameters"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct story story;
+        give_groups(&story, cases[i].first, cases[i].second);
+        if (cases[i].sentence[0] == '\0') {
+            assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+            assert_int_equal(story.coordinator.groups->group_count, 2);
+        } else if (strstr(story_last_text(&story), cases[i].sentence) == NULL) {
+            fail_msg("'%s' is not '%s'", story_last_text(&story), cases[i].sentence);
+        }
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +330,7 @@ int main(void)
         cmocka_unit_test(servers_start_with_the_optimizer_that_all_programs_say),
         cmocka_unit_test(an_optimizer_of_too_many_lines_is_refused_in_words),
         cmocka_unit_test(programs_whose_optimizers_differ_are_named_with_the_value),
+        cmocka_unit_test(programs_whose_groups_differ_are_named_with_the_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,7 @@ void story_join(struct story *story, uint64_t peer, enum member_role role, uint3
 
 const struct wire_nccl *story_nccl;
 const char *story_optimizer, *story_tensors;
+const struct optimizer_groups *story_groups;
 
 static uint64_t count_lines(const char *text)
 {
@@ -152,6 +153,7 @@ void story_ready(struct story *story, uint64_t peer, enum member_role role, cons
                                 .member = &member,
                                 .nccl = story_nccl,
                                 .text = role == ROLE_WORKER ? story_optimizer : NULL,
+                                .groups = role == ROLE_WORKER ? story_groups : NULL,
                                 .layout = role == ROLE_WORKER ? of : NULL},
                20);
 }

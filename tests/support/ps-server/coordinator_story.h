@@ -49,6 +49,7 @@ void story_join(struct story *story, uint64_t peer, enum member_role role, uint3
 extern const struct wire_nccl *story_nccl;
 /* What the next worker that is ready says of its optimizer, of its tensors; NULL: nothing. */
 extern const char *story_optimizer, *story_tensors;
+extern const struct optimizer_groups *story_groups; // that a worker says; or NULL
 
 void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
                  const struct layout *of);
