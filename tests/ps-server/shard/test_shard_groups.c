@@ -119,23 +119,24 @@ static void cluster_close(struct cluster *cluster)
     }
 }
 
+/* A message for every part of the model. */
+static void give_all(struct cluster *cluster, struct message message)
+{
+    for (message.bucket = 0; message.bucket < BUCKETS; message.bucket++) {
+        for (uint32_t shard = 0; shard < cluster->shard_count; shard++) {
+            assert_int_equal(give(cluster, message, shard), STATUS_OK);
+        }
+    }
+}
+
 /* Everybody pushes a step, the last rank first, with the settings given; then rank 0 pulls. */
 static void run_step(struct cluster *cluster, uint64_t step, const struct optimizer_groups *said)
 {
-    for (uint32_t i = 0; i < cluster->workers * BUCKETS * cluster->shard_count; i++) {
-        uint32_t rank = cluster->workers - 1 - i / (BUCKETS * cluster->shard_count);
-        struct message push = {.kind = MESSAGE_PUSH,
-                               .rank = rank,
-                               .step = step,
-                               .bucket = i / cluster->shard_count % BUCKETS,
-                               .groups = said};
-        assert_int_equal(give(cluster, push, i % cluster->shard_count), STATUS_OK);
+    for (uint32_t rank = cluster->workers; rank-- > 0;) {
+        give_all(cluster, (struct message){
+                              .kind = MESSAGE_PUSH, .rank = rank, .step = step, .groups = said});
     }
-    for (uint32_t i = 0; i < BUCKETS * cluster->shard_count; i++) {
-        struct message pull = {
-            .kind = MESSAGE_PULL, .step = step + 1, .bucket = i / cluster->shard_count};
-        assert_int_equal(give(cluster, pull, i % cluster->shard_count), STATUS_OK);
-    }
+    give_all(cluster, (struct message){.kind = MESSAGE_PULL, .step = step + 1});
 }
 
 static float mean_of(uint32_t workers, uint64_t step, uint64_t index)
