@@ -47,7 +47,7 @@ def _kind_of(name: str, group: dict[str, Any]) -> str:
 
 def _settings_of(kind: str, group: dict[str, Any]) -> _Settings:
     """What the job's optimizer takes of a group, without its rate."""
-    settings = {"weight_decay": _number(group["weight_decay"])}
+    settings = {}
     if kind in ("momentum", "nesterov"):
         settings["momentum"] = _number(group["momentum"])
     if kind in ("adam", "adamw"):
@@ -56,6 +56,7 @@ def _settings_of(kind: str, group: dict[str, Any]) -> _Settings:
         settings["decay"] = _number(group["rho" if kind == "adadelta" else "alpha"])
     if "eps" in group:
         settings["epsilon"] = _number(group["eps"])
+    settings["weight_decay"] = _number(group["weight_decay"])
     return settings
 
 
@@ -120,6 +121,10 @@ def _first_rate(optimizer: torch.optim.Optimizer) -> float:
     return 0.0
 
 
+def _text(value: float) -> str:
+    return repr(int(value) if value.is_integer() else value)
+
+
 def _is_close(value: float, other: float) -> bool:
     return math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-12)
 
@@ -139,7 +144,7 @@ def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
     differs = differs or (is_rate_kept and not _is_close(rate, job.rate))
     if differs:
         options = [f"--optimizer {kind}", f"--lr {rate!r}"]
-        options += [f"--{key.replace('_', '-')} {value!r}" for key, value in settings.items()]
+        options += [f"--{key.replace('_', '-')} {_text(value)}" for key, value in settings.items()]
         raise UnsupportedError(
             f"in mode {mode} the job makes the updates, and its options differ from the "
             f"script's {name}: launch the job with {' '.join(options)}"
@@ -193,7 +198,10 @@ class GroupSettings:
         rows = []
         for group in groups:
             rate = -1.0 if self._job.description.has_schedule else _number(group["lr"])
-            rows.append({"rate": rate, **_settings_of(self._kind, group)})
+            row = {"rate": rate, **_settings_of(self._kind, group)}
+            if self._kind == "sgd":
+                row["momentum"] = _number(group["momentum"])  # it has none, unless that changes
+            rows.append(row)
         return rows
 
     def tell(self) -> None:
