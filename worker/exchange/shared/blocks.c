@@ -72,7 +72,7 @@ static enum status work_on(struct group *group, uint32_t bucket)
         reduce_block(group, bucket, block);
         uint32_t finished = atomic_fetch_add(&counters->finished, 1) + 1;
         if (finished == state->round * state->block_count) {
-            news_announce(group->board);
+            bell_ring(&group->board->bell);
         }
     }
 }
@@ -119,7 +119,7 @@ static enum status arrive(struct group *group, uint32_t bucket)
         atomic_store(&counters->taken, state->round);
         atomic_store(&counters->finished, state->round);
     }
-    news_announce(group->board); // workers that sleep can help, or go on
+    bell_ring(&group->board->bell); // workers that sleep can help, or go on
     return STATUS_OK;
 }
 

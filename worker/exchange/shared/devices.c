@@ -47,7 +47,7 @@ struct turn {
     enum seat_state least; // the least state of any seat then
 };
 
-static bool is_over(const void *context)
+static bool is_over(void *context)
 {
     const struct turn *turn = context;
     for (uint32_t rank = 0; rank < turn->devices->world; rank++) {
@@ -73,14 +73,14 @@ static bool any_is(const struct devices *devices, enum seat_state state)
 static enum status take_turn(struct devices *devices, enum seat_state state, enum seat_state least,
                              bool (*is_stopped)(void *context), void *context)
 {
-    const struct turn turn = {devices, least};
+    struct turn turn = {devices, least};
     atomic_store(&devices->seats[devices->rank].state, state);
-    news_announce(devices->board);
+    bell_ring(&devices->board->bell);
     while (!is_over(&turn)) {
         if (is_stopped(context)) {
             return STATUS_INTERRUPTED;
         }
-        news_nap(devices->board, is_over, &turn);
+        bell_nap(&devices->board->bell, is_over, &turn);
     }
     return STATUS_OK;
 }

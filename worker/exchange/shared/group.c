@@ -55,7 +55,7 @@ static enum status posts_arrive(struct group *group, uint32_t bucket)
         posts_put(&posts, state->round, group->options.vectors[i] + span.offset);
     }
     if (posts_complete(group, bucket)) {
-        news_announce(group->board);
+        bell_ring(&group->board->bell);
     }
     return STATUS_OK;
 }
@@ -228,7 +228,7 @@ static void work_on_bounce(struct group *group)
     enum bounce_did did;
     while ((did = bounce_work(group->bounce)) != BOUNCE_NOTHING) {
         if (did == BOUNCE_NEWS) {
-            news_announce(group->board);
+            bell_ring(&group->board->bell);
         }
     }
 }

@@ -4,6 +4,7 @@
 #define WORKER_EXCHANGE_SHARED_GROUP_STATE_H
 
 #include "common/job/carriers.h"
+#include "worker/exchange/shared/bell.h"
 #include "worker/exchange/shared/bounce.h"
 #include "worker/exchange/shared/devices.h"
 #include "worker/exchange/shared/group.h"
@@ -22,8 +23,7 @@ struct counters {
 
 /* In shared memory. */
 struct board {
-    _Alignas(GROUP_CACHE_LINE) _Atomic uint32_t event; // changes when there is news for sleepers
-    _Atomic uint32_t sleepers;                         // processes that sleep, or are about to
+    _Alignas(GROUP_CACHE_LINE) struct bell bell;
     // Of each worker, by its number: the core on which it was when it last arrived, as core_now
     // says it.
     _Alignas(GROUP_CACHE_LINE) _Atomic uint32_t cores[ALL_REDUCE_SHARED_MAX];
@@ -74,12 +74,9 @@ void blocks_plan(struct bucket_state *state, uint64_t value_count);
 bool blocks_have_work(const struct group *group); // there are blocks that no worker has taken
 enum status blocks_work(struct group *group);     // works on all blocks of ready buckets
 
-/* news.c: how a worker waits for others, and wakes them. */
-void news_announce(struct board *board); // something changed that others may wait for
+/* news.c: how a worker waits for others. */
 void news_note_core(struct group *group);
 
-/* Sleeps for a while, or until something is announced. Does not sleep if is_there(context). */
-void news_nap(struct board *board, bool (*is_there)(const void *context), const void *context);
 bool news_are_there(const struct group *group, uint32_t bucket); // in group.c
 void news_wait(struct group *group, uint32_t bucket);
 

@@ -4,11 +4,7 @@
 #include "worker/exchange/shared/group_state.h"
 #include "worker/exchange/shared/spread.h"
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 // How long a wait spins if every process has a core, and how long it yields before it sleeps. The
 // kernel may have put two processes on one core, where spinning only keeps the other out. At first
@@ -17,37 +13,9 @@
 #define EAGER_SPINS 100
 #define SPIN_NS     1000
 #define YIELD_NS    200000
-#define NAP_MS      100 // longest sleep before is_stopped is asked again
 
 // A move to another core takes some 20 us.
 #define MOVE_PAUSE_NS (UINT64_C(10) * 1000 * 1000)
-
-#if defined(__x86_64__)
-/* Leaves the core to its other hardware thread for a moment. */
-static void spin_pause(void)
-{
-    __builtin_ia32_pause();
-}
-#else
-static void spin_pause(void)
-{
-}
-#endif
-
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
-                  const struct timespec *timeout)
-{
-    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
-}
-
-/* A worker that goes to sleep says so before it looks again, so one of the two sees the other. */
-void news_announce(struct board *board)
-{
-    if (atomic_load(&board->sleepers) > 0) {
-        atomic_fetch_add(&board->event, 1);
-        (void)futex(&board->event, FUTEX_WAKE, ALL_REDUCE_SHARED_MAX, NULL);
-    }
-}
 
 /* The core that this thread runs on, and 1 more; 0: unknown. */
 static uint32_t core_now(void)
@@ -98,25 +66,13 @@ static bool is_complete(const struct group *group, uint32_t bucket)
     return group->buckets[bucket].algorithm->is_complete(group, bucket);
 }
 
-void news_nap(struct board *board, bool (*is_there)(const void *context), const void *context)
-{
-    static const struct timespec timeout = {.tv_nsec = NAP_MS * 1000000L};
-    atomic_fetch_add(&board->sleepers, 1);
-    uint32_t seen = atomic_load(&board->event);
-    if (!is_there(context)) {
-        // The kernel compares again, so no event in between is missed.
-        (void)futex(&board->event, FUTEX_WAIT, seen, &timeout);
-    }
-    atomic_fetch_sub(&board->sleepers, 1);
-}
-
 /* Whether there is what a worker sleeps for. */
 struct wanted {
     const struct group *group;
     uint32_t bucket;
 };
 
-static bool wanted_is_there(const void *context)
+static bool wanted_is_there(void *context)
 {
     const struct wanted *wanted = context;
     return news_are_there(wanted->group, wanted->bucket);
@@ -138,7 +94,7 @@ void news_wait(struct group *group, uint32_t bucket)
         }
         if (group->spins && waited_ns < SPIN_NS) {
             for (int i = 0; i < 16 && !is_complete(group, bucket); i++) {
-                spin_pause();
+                bell_pause();
             }
         } else {
             make_room(group, start_ns + waited_ns);
@@ -146,5 +102,5 @@ void news_wait(struct group *group, uint32_t bucket)
         }
         waited_ns = clock_now_ns() - start_ns;
     }
-    news_nap(group->board, wanted_is_there, &(struct wanted){group, bucket});
+    bell_nap(&group->board->bell, wanted_is_there, &(struct wanted){group, bucket});
 }
