@@ -249,16 +249,12 @@ void last_summary_tidy(const char *folder)
     }
 }
 
-void last_summary_write(const char *folder, const struct job *job, const char *reason)
+/* Takes the summary. */
+static void put(const char *folder, json_t *summary)
 {
     char path[PATH_BYTES], draft[PATH_BYTES];
     path_of(folder, "summary.json", path);
     path_of(folder, "summary.json.part", draft);
-    struct last_summary there;
-    if (last_summary_read(folder, &there) == STATUS_OK) {
-        return;
-    }
-    json_t *summary = summary_json(folder, job, reason);
     if (summary == NULL ||
         json_dump_file(summary, draft, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0 ||
         rename(draft, path) != 0) {
@@ -266,4 +262,22 @@ void last_summary_write(const char *folder, const struct job *job, const char *r
         unlink(draft);
     }
     json_decref(summary);
+}
+
+void last_summary_write(const char *folder, const struct job *job, const char *reason)
+{
+    struct last_summary there;
+    if (last_summary_read(folder, &there) != STATUS_OK) {
+        put(folder, summary_json(folder, job, reason));
+    }
+}
+
+void last_summary_fail(const char *folder, const char *reason)
+{
+    char path[PATH_BYTES];
+    path_of(folder, "summary.json", path);
+    json_t *summary = json_load_file(path, 0, NULL);
+    json_object_set_new(summary, "outcome", json_string("failed"));
+    json_object_set_new(summary, "reason", json_string(reason));
+    put(folder, summary);
 }

@@ -25,6 +25,9 @@ enum status last_summary_read(const char *folder, struct last_summary *ret_summa
  * null. Steps and seconds come from metrics.jsonl. Logs. */
 void last_summary_write(const char *folder, const struct job *job, const char *reason);
 
+/* The job's results stay, but it has failed after all. Logs. */
+void last_summary_fail(const char *folder, const char *reason);
+
 /* Sets aside room for a summary, on a disk that may be full by the time that the job ends. The
  * coordinator takes it over if it comes so far. Before that is started. Logs. */
 enum status last_summary_reserve(const char *folder);

@@ -1,6 +1,7 @@
 /* Starts the coordinator, the other servers and the workers of a job, each on its host. */
 #include "deploy/launch/launch_start.h"
 
+#include "common/base/log.h"
 #include "deploy/launch/fetch.h"
 #include "deploy/launch/launch_timeline.h"
 #include "deploy/launch/member_command.h"
@@ -159,6 +160,10 @@ enum status launch_start_coordinator(struct launch *launch)
     if (options->program != NULL &&
         command_text_write_line(options->program, program, sizeof(program))) {
         member_command_add_option(&command, "--program", program);
+    } else if (options->program != NULL) {
+        log_warn("the program and its arguments have more than %d bytes: job.json keeps none of "
+                 "them, and no report has the command that repeats this run",
+                 JOB_PROGRAM_BYTES - 1);
     }
     member_command_add_job(&command, &launch->job);
     status = start(launch, 0, host, command.argv, environment_of(launch, host));

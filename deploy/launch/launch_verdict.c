@@ -2,6 +2,7 @@
 #include "deploy/launch/launch_verdict.h"
 
 #include "common/base/log.h"
+#include "common/base/printable.h"
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/log_tail.h"
 #include "deploy/system/process.h"
@@ -64,7 +65,7 @@ static void report_failure(const struct launch *launch, const char *reason,
     }
 }
 
-/* Reports the first program of the user's own that failed after its job was completed. */
+/* The first program of the user's own that failed after its job was completed fails it. */
 static enum exit_code judge_programs(const struct launch *launch)
 {
     const struct members *members = &launch->members;
@@ -75,7 +76,11 @@ static enum exit_code judge_programs(const struct launch *launch)
             continue;
         }
         members_explain_end(members, i, end, sizeof(end));
-        log_error("the job is completed, but %s %s", member->name, end);
+        char reason[OPTION_ERROR_BYTES + MEMBER_NAME_BYTES];
+        snprintf(reason, sizeof(reason), "training was completed, but %s %s", member->name, end);
+        printable_make_utf8(reason);
+        last_summary_fail(launch->options->folder, reason);
+        log_error("%s", reason);
         log_tail_print(member->log, stderr);
         return launch->interrupts > 0 ? EXIT_INTERRUPTED : EXIT_FAILED;
     }

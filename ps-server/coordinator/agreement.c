@@ -98,6 +98,26 @@ static void describe_first(const char *own, uint64_t own_count, const char *othe
     }
 }
 
+/* One of a worker and the others has no model: its program ends, while others train. */
+static void describe_missing_model(const struct coordinator *coordinator,
+                                   const struct message *message, char *ret_why, size_t why_size)
+{
+    bool has_own = message->member->parameters > 0;
+    const struct layout *layout = has_own ? message->layout : &coordinator->layout;
+    const char *end = "ended without training one (in PyTorch: without DistributedOptimizer and "
+                      "exchange_hook)";
+    unsigned long long count = (unsigned long long)layout->value_count;
+    if (has_own) {
+        snprintf(ret_why, why_size,
+                 "its model differs: it trains one of %llu values, and the others have %s", count,
+                 end);
+    } else {
+        snprintf(ret_why, why_size,
+                 "its model differs: its program has %s, and the others train one of %llu values",
+                 end, count);
+    }
+}
+
 /* What differs between the models of two workers, in words. */
 static void describe_model(const struct coordinator *coordinator, const struct message *message,
                            char *ret_why, size_t why_size)
@@ -106,6 +126,12 @@ static void describe_model(const struct coordinator *coordinator, const struct m
     const struct layout *layout = message->layout, *first = &coordinator->layout;
     const char *tensors = member->tensors != NULL ? member->tensors : "";
     char words[320];
+    bool has_model = member->parameters > 0, others_have = coordinator->parameters > 0;
+    bool is_external = member->tensor_count > 0 && coordinator->tensor_count > 0;
+    if (is_external && has_model != others_have) {
+        describe_missing_model(coordinator, message, ret_why, why_size);
+        return;
+    }
     if (member->tensor_count == 0 || coordinator->tensor_count == 0) { // a model of ours
         snprintf(
             ret_why, why_size,

@@ -294,10 +294,11 @@ static bool explain_deserted(const struct coordinator *coordinator, struct sende
     const struct membership *membership = &coordinator->membership;
     const struct slot *waiting = &membership->workers[waiting_index];
     const struct slot *gone = &membership->workers[gone_index];
+    bool is_without_model = coordinator->tensor_count > 0 && coordinator->parameters == 0;
     snprintf(ret_reason, reason_size,
              "worker %u (host %s) waits in a collective, and worker %u (host %s) has %s without it",
              waiting->number, waiting->host, gone->number, gone->host,
-             gone->state == SLOT_DONE ? "left" : "gone on to train");
+             gone->state == SLOT_DONE || is_without_model ? "left" : "gone on to train");
     *ret_culprit = membership_member(membership, ROLE_WORKER, gone_index);
     return true;
 }

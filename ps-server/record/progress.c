@@ -18,8 +18,7 @@
 #define TERMINAL_EVERY_MS 100
 #define PLAIN_EVERY_MS    5000
 
-// Of a terminal, beside those of the ranks.
-#define LINES_LEFT 4
+#define LINES_LEFT 4 // of a terminal, beside those of the ranks
 
 /* By the rules of the C library: the first of these that is set counts. */
 static bool has_utf8(void)
@@ -200,11 +199,13 @@ static void print_left_out(const struct job *job, uint64_t samples)
 static void print_model(const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
-    printf("%s (%llu parameters)", job->model, (unsigned long long)coordinator->parameters);
+    printf(": %s", job->model);
+    if (coordinator->parameters > 0) { // a program of one's own may have no model
+        printf(" (%llu parameters)", (unsigned long long)coordinator->parameters);
+    }
     if (!job_is_external(job)) {
-        printf(" on %s, %llu training and %llu test images", job->data,
-               (unsigned long long)coordinator->train_samples,
-               (unsigned long long)coordinator->test_samples);
+        unsigned long long train = coordinator->train_samples, test = coordinator->test_samples;
+        printf(" on %s, %llu training and %llu test images", job->data, train, test);
     }
     printf("\n");
 }
@@ -220,7 +221,6 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     if (job->servers > 0) {
         printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
     }
-    printf(": ");
     print_model(coordinator);
     print_carriers(coordinator);
     print_batches(job);

@@ -124,6 +124,7 @@ void story_join(struct story *story, uint64_t peer, enum member_role role, uint3
 const struct wire_nccl *story_nccl;
 const char *story_optimizer, *story_tensors;
 const struct optimizer_groups *story_groups;
+bool story_has_no_model = false;
 
 static uint64_t count_lines(const char *text)
 {
@@ -146,6 +147,8 @@ void story_ready(struct story *story, uint64_t peer, enum member_role role, cons
                                  .device = "ref",
                                  .tensors = story_tensors,
                                  .tensor_count = count_lines(story_tensors),
+                                 .parameters =
+                                     of != NULL && !story_has_no_model ? of->value_count : 0,
                                  .train_samples = 100,
                                  .test_samples = 10};
     story_give(story, peer,

@@ -50,6 +50,7 @@ extern const struct wire_nccl *story_nccl;
 /* What the next worker that is ready says of its optimizer, of its tensors; NULL: nothing. */
 extern const char *story_optimizer, *story_tensors;
 extern const struct optimizer_groups *story_groups; // that a worker says; or NULL
+extern bool story_has_no_model; // what is ready from here on is a program of collectives alone
 
 void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
                  const struct layout *of);
