@@ -263,6 +263,17 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
     }
 }
 
+/* Programs of one's own make calls of each other before they are ready, and heartbeats count them:
+ * they are getting on. */
+static void note_calls(struct coordinator *coordinator, const struct sender *from,
+                       const struct message *message, uint64_t now_ms)
+{
+    if (message->kind == MESSAGE_HEARTBEAT && from->role == ROLE_WORKER &&
+        from->slot->state == SLOT_JOINED && message->step > from->slot->step) {
+        coordinator->membership.arrived_ms = now_ms;
+    }
+}
+
 void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
                          const struct message *message, uint64_t now_ms)
 {
@@ -274,8 +285,11 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     if (!membership_find(&coordinator->membership, peer, &from) || from.slot->state == SLOT_GONE) {
         return; // not a member, or no longer one
     }
-    // One that waits for a sum has made more steps than its last heartbeat knew.
-    bool has_step = message->kind == MESSAGE_HEARTBEAT || message->kind == MESSAGE_SUM;
+    note_calls(coordinator, &from, message, now_ms);
+    // One that waits for a sum has made more steps than its last heartbeat knew; one that is ready
+    // has made none.
+    bool has_step = message->kind == MESSAGE_HEARTBEAT || message->kind == MESSAGE_SUM ||
+                    message->kind == MESSAGE_READY;
     slot_hear(from.slot, has_step ? message->step : from.slot->step, now_ms);
     dispatch(coordinator, &from, message, now_ms);
 }

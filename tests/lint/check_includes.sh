@@ -58,10 +58,11 @@ worker/exchange         common/base common/trace common/vector common/transport 
 worker/exchange/chunks  common/base common/vector common/plan common/job common/channel worker/exchange
 worker/exchange/shared  common/base common/vector common/job worker/exchange
 worker/link             common/base common/trace common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
+worker/collective       common/base common/vector worker/exchange/shared
 worker/disturb          common/base common/job common/service worker/exchange
-worker/library          common/base common/trace common/vector common/security common/optimizer common/job worker/disturb worker/exchange worker/link
+worker/library          common/base common/trace common/vector common/security common/transport common/optimizer common/job worker/collective worker/disturb worker/exchange worker/link
 worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/model worker/disturb worker/exchange worker/link
-worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/pack worker/model worker/link worker/train worker/data/preview
+worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/pack worker/data/preview worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system

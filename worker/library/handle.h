@@ -7,6 +7,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/security/security.h"
 #include "common/vector/layout.h"
+#include "worker/collective/team.h"
 #include "worker/disturb/faulting.h"
 #include "worker/disturb/straggling.h"
 #include "worker/library/ringside.h"
@@ -51,6 +52,11 @@ struct ringside {
     struct timeline timeline;
     struct straggling straggling;
     struct faulting faulting;
+    struct team *team;   // the processes, if they share memory; NULL: they do not, or have not met
+    uint32_t *all_ranks; // (job.workers) owned; once they have met
+    bool has_met;
+    bool has_no_model; // the program makes collectives alone
+    uint64_t calls;    // collectives and messages before the start
     struct job job;
     uint32_t rank;
     enum rank_launcher launcher; // whose variables count

@@ -4,7 +4,7 @@
 #include "common/base/printable.h"
 #include "common/vector/digest.h"
 #include "worker/library/groups.h"
-#include "worker/library/handle.h"
+#include "worker/library/together.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +133,8 @@ static enum status end_open(struct ringside *ringside)
 
 static void close_handle(struct ringside *ringside)
 {
+    team_destroy(ringside->team);
+    free(ringside->all_ranks);
     link_destroy(ringside->link);
     timeline_close(&ringside->timeline);
     security_close(&ringside->security);
@@ -161,6 +163,7 @@ enum ringside_status ringside_leave(struct ringside *ringside)
     bool is_open = job_is_open(&ringside->job) &&
                    (ringside->state == HANDLE_BETWEEN || ringside->state == HANDLE_FORWARD);
     if (ringside->state == HANDLE_ENDED || is_open) {
+        together_say(ringside, TEAM_LEFT);
         enum status status = is_open ? end_open(ringside) : finish(ringside);
         is = status == STATUS_OK ? RINGSIDE_OK : handle_fail(ringside->link, status);
     } else if (ringside->state == HANDLE_BROKEN) {

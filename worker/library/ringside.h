@@ -136,7 +136,8 @@ struct ringside_tensor {
 #define RINGSIDE_ALL UINT32_MAX // in the place of a tensor's index
 
 /* Describes the tensors in the order in which forward needs them; gradients are expected in the
- * reverse order, roughly. The same in every process: ringside_start refuses others, by name. */
+ * reverse order, roughly. The same in every process: ringside_start refuses others, by name. A
+ * program of collectives alone has none (count 0), and leaves after ringside_start. */
 enum ringside_status ringside_describe(struct ringside *ringside,
                                        const struct ringside_tensor *tensors,
                                        uint32_t tensor_count);
@@ -230,9 +231,10 @@ enum ringside_status ringside_set_rate(struct ringside *ringside, double rate);
 
 /* Collectives: between ringside_join and ringside_leave, also before ringside_start and within a
  * step, all processes call the same one with the same sizes, at the same place among their calls of
- * this library. They go through the coordinator: for settings, first parameters and metrics, not
- * for gradients. In ps-ssp and ps-async, they bring processes together while all of them still
- * have steps to make.
+ * this library. If they do not, the job ends, and says who calls what. If they share memory, all on
+ * one host, values go from process to process; else through the coordinator, which is for settings,
+ * first parameters and metrics. In ps-ssp and ps-async, they bring processes together while all of
+ * them still have steps to make.
  *
  * all_reduce    the sum over all processes, in place: added in doubles in the order of ranks, then
  *               rounded: the same bits everywhere
@@ -245,6 +247,59 @@ enum ringside_status ringside_broadcast(struct ringside *ringside, void *bytes, 
 enum ringside_status ringside_all_gather(struct ringside *ringside, const void *own,
                                          uint64_t own_bytes, void *ret_all);
 enum ringside_status ringside_barrier(struct ringside *ringside);
+
+/* The same among some processes, which are the ones that call it. NULL in the place of this: among
+ * all. RINGSIDE_INVALID: the ranks are not ascending, or this process's is not among them.
+ * RINGSIDE_UNSUPPORTED: some processes alone, where they do not all share memory. */
+struct ringside_among {
+    const uint32_t *ranks; // (count) ascending; NULL: all
+    uint32_t count;
+    const char *label; // the call, in words, for sentences about calls that do not match, of which
+                       // 111 bytes count; NULL: the function's name
+};
+
+enum ringside_type {
+    RINGSIDE_FLOAT32,
+    RINGSIDE_FLOAT64,
+    RINGSIDE_INT8,
+    RINGSIDE_INT16,
+    RINGSIDE_INT32,
+    RINGSIDE_INT64,
+    RINGSIDE_UINT8
+};
+
+/* In the order of ranks. Sums of float32 are added in doubles and rounded once; all else is
+ * computed in its own type, where integers wrap around. A mean is the sum divided by the number of
+ * processes, of integers towards 0. If a value is no number, so are the least and the greatest. */
+enum ringside_operation {
+    RINGSIDE_SUM,
+    RINGSIDE_MEAN,
+    RINGSIDE_MIN,
+    RINGSIDE_MAX,
+    RINGSIDE_PRODUCT
+};
+
+enum ringside_status ringside_all_reduce_among(struct ringside *ringside,
+                                               const struct ringside_among *among, void *values,
+                                               uint64_t count, enum ringside_type type,
+                                               enum ringside_operation operation);
+enum ringside_status ringside_broadcast_among(struct ringside *ringside,
+                                              const struct ringside_among *among, void *bytes,
+                                              uint64_t size, uint32_t root);
+enum ringside_status ringside_all_gather_among(struct ringside *ringside,
+                                               const struct ringside_among *among, const void *own,
+                                               uint64_t own_bytes, void *ret_all);
+enum ringside_status ringside_barrier_among(struct ringside *ringside,
+                                            const struct ringside_among *among);
+
+/* A message from one process to another: sizes and labels of both have to be the same, and messages
+ * are received in the order in which they were sent. A send returns once the other has room for
+ * what is left of the message, which it makes whenever it waits in a collective or for a message.
+ * RINGSIDE_UNSUPPORTED where processes do not all share memory. */
+enum ringside_status ringside_send(struct ringside *ringside, const void *bytes, uint64_t size,
+                                   uint32_t to, const char *label);
+enum ringside_status ringside_receive(struct ringside *ringside, void *bytes, uint64_t size,
+                                      uint32_t from, const char *label);
 
 /* What this process did since ringside_start. */
 struct ringside_counters {

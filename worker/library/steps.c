@@ -1,7 +1,7 @@
 /* One step of a program: what worker/train does around forward and backward. */
 #include "common/base/clock.h"
 #include "worker/library/groups.h"
-#include "worker/library/handle.h"
+#include "worker/library/together.h"
 
 /* One update of one bucket, where the exchange delivers the mean gradient. */
 static enum status apply(void *context, uint32_t bucket)
@@ -97,6 +97,17 @@ static void end_wait(struct ringside *ringside, uint64_t began_ns)
     ringside->step_wait_ns += waited_ns;
 }
 
+/* Says of how many steps all others have to have given gradients before the parameters of this one
+ * can come. */
+static void say_needs(struct ringside *ringside)
+{
+    uint64_t slack = ringside->job.mode.slack_steps, step = ringside->step;
+    uint64_t needed = is_unsynchronised(ringside) ? (step > slack ? step - slack : 0)
+                      : ringside->is_pending      ? step
+                                                  : 0;
+    together_say_steps(ringside, step, needed);
+}
+
 static bool is_tensor(const struct ringside *ringside, uint32_t tensor)
 {
     return tensor == RINGSIDE_ALL || tensor < ringside->tensor_count;
@@ -115,12 +126,14 @@ enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor)
     }
     enum status status = STATUS_OK;
     uint64_t began_ns = begin_wait(ringside, TRACE_FORWARD);
+    say_needs(ringside);
     for (uint32_t i = ringside->layout.bucket_count;
          ringside->is_pending && i-- > 0 && status == STATUS_OK;) {
         if (tensor == RINGSIDE_ALL || ringside->tensors[tensor].bucket == i) {
             status = exchange_await_bucket(ringside->exchange, i, apply, ringside);
         }
     }
+    together_say_steps(ringside, ringside->step, 0);
     end_wait(ringside, began_ns);
     return handle_exit(ringside, status);
 }
@@ -137,6 +150,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     if (ringside->step % ringside->job.report_every == 0) {
         handle_report_interval(ringside); // nothing more is reported of the last step
     }
+    say_needs(ringside);
     if (ringside->is_pending) {
         status = finish_pending(ringside);
     }
@@ -144,6 +158,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
         handle_groups_begin_step(ringside);
         status = exchange_begin_step(ringside->exchange, ringside->step);
     }
+    together_say_steps(ringside, ringside->step, 0);
     end_wait(ringside, began_ns);
     ringside->state = HANDLE_GRADIENTS;
     return handle_exit(ringside, status);
@@ -212,8 +227,14 @@ static enum status end_step(struct ringside *ringside)
     ringside->update_rate = handle_groups_end_step(
         ringside, schedule_rate(&ringside->schedule, ringside->step), &ringside->first_rate);
     ringside->is_pending = true;
-    return may_overlap && ringside->step + 1 < ringside->job.steps ? STATUS_OK
-                                                                   : handle_settle(ringside);
+    if (may_overlap && ringside->step + 1 < ringside->job.steps) {
+        return STATUS_OK;
+    }
+    uint64_t given = ringside->step + 1;
+    together_say_steps(ringside, given, is_unsynchronised(ringside) ? 0 : given);
+    enum status status = handle_settle(ringside);
+    together_say_steps(ringside, given, 0);
+    return status;
 }
 
 static void count_step(struct ringside *ringside)

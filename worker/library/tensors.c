@@ -5,7 +5,7 @@
 #include "common/job/phases.h"
 #include "common/vector/digest.h"
 #include "worker/library/groups.h"
-#include "worker/library/handle.h"
+#include "worker/library/together.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,10 +96,16 @@ enum ringside_status ringside_describe(struct ringside *ringside,
     if (entered != RINGSIDE_OK) {
         return entered;
     }
+    static const struct ringside_tensor nothing = {"nothing", 1}; // what a program has to exchange
     uint32_t index = 0;
-    if (tensors == NULL || tensor_count == 0 || tensor_count > HANDLE_TENSORS_MAX) {
+    ringside->has_no_model = tensor_count == 0;
+    if (ringside->has_no_model) {
+        tensors = &nothing;
+        tensor_count = 1;
+    }
+    if (tensors == NULL || tensor_count > HANDLE_TENSORS_MAX) {
         return handle_refuse(ringside, RINGSIDE_INVALID,
-                             "ringside_describe: there are 1 to %d tensors", HANDLE_TENSORS_MAX);
+                             "ringside_describe: there are 0 to %d tensors", HANDLE_TENSORS_MAX);
     }
     const char *fault = find_fault(tensors, tensor_count, &index);
     if (fault != NULL) {
@@ -232,7 +238,7 @@ static enum status start(struct ringside *ringside)
         .tensors = ringside->tensor_list,
         .train_samples = samples,
         .test_samples = 1,
-        .parameters = count,
+        .parameters = ringside->has_no_model ? 0 : count,
     };
     status = link_prepare(ringside->link, &prepared);
     if (status != STATUS_OK) {
@@ -252,8 +258,11 @@ enum ringside_status ringside_start(struct ringside *ringside)
     if (entered != RINGSIDE_OK) {
         return entered;
     }
+    together_say(ringside, ringside->has_no_model ? TEAM_LEFT : TEAM_STARTING);
+    link_set_step(ringside->link, 0);
     enum status status = start(ringside);
     if (status == STATUS_OK) {
+        together_say(ringside, TEAM_STARTED);
         ringside->state = HANDLE_BETWEEN;
     }
     return handle_exit(ringside, status);

@@ -267,10 +267,15 @@ enum status link_verdict(struct link *link)
     return status;
 }
 
-const char *link_reason(struct link *link)
+bool link_is_over(struct link *link)
 {
     pthread_mutex_lock(&link->mutex);
     bool is_over = link->phase == LINK_ENDED;
     pthread_mutex_unlock(&link->mutex);
-    return is_over ? link->member.stop_text : "";
+    return is_over;
+}
+
+const char *link_reason(struct link *link)
+{
+    return link_is_over(link) ? link->member.stop_text : "";
 }

@@ -133,6 +133,9 @@ void link_leave(struct link *link, enum status reason, const char *text); // at 
 /* After link_done: waits for the coordinator's verdict. */
 enum status link_verdict(struct link *link);
 
+/* Whether the job is over for this worker. */
+bool link_is_over(struct link *link);
+
 /* What the coordinator has said about the end of the job, once it is over for this worker; "" if it
  * has said nothing. Borrowed until link_destroy. */
 const char *link_reason(struct link *link);

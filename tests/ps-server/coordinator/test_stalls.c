@@ -279,6 +279,60 @@ static void a_collective_that_another_trains_without_ends_the_job(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* Calls that go past the coordinator show by the heartbeats that a program gets on. */
+static void programs_that_make_calls_of_each_other_have_time_to_start(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    snprintf(story.job.model, sizeof(story.job.model), "external:own");
+    story_join(&story, 1, ROLE_WORKER, 0);
+    story_join(&story, 2, ROLE_WORKER, 1);
+    uint64_t timeout_ms = (uint64_t)(1000 * story.job.start_timeout), now_ms = 200;
+    for (uint64_t calls = 1; calls < 20; calls++) {
+        now_ms += timeout_ms / 4;
+        story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = calls}, now_ms);
+        story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
+        coordinator_tick(&story.coordinator, now_ms, 0);
+        assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    }
+    story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
+    assert_int_equal(story.coordinator.membership.workers[0].step, 0);
+    now_ms += 2 * timeout_ms;
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
+    story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
+    coordinator_tick(&story.coordinator, now_ms, 0);
+    expect(story.coordinator.reason, "some workers are not ready");
+    coordinator_finish(&story.coordinator);
+}
+
+/* A program of its own may have ended without a model, where others train one. */
+static void a_program_without_a_model_is_told_so(void **state)
+{
+    (void)state;
+    for (uint64_t without = 1; without <= 2; without++) {
+        struct story story;
+        struct layout nothing = story_layout;
+        nothing.digest = 6;
+        story_open(&story, "ring", 2, 0);
+        snprintf(story.job.model, sizeof(story.job.model), "external:own");
+        story_tensors = "1 nothing\n";
+        story_join(&story, 1, ROLE_WORKER, 0);
+        story_join(&story, 2, ROLE_WORKER, 1);
+        for (uint64_t peer = 1; peer <= 2; peer++) {
+            story_has_no_model = peer == without;
+            story_ready(&story, peer, ROLE_WORKER, "first", peer == 1 ? &story_layout : &nothing);
+        }
+        story_has_no_model = false;
+        story_tensors = NULL;
+        assert_int_equal(story.coordinator.verdict, STATUS_MISMATCH);
+        assert_non_null(strstr(story.coordinator.reason,
+                               without == 2 ? "its program has ended without training one"
+                                            : "and the others have ended without training one"));
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 static void a_job_of_our_own_is_not_looked_at(void **state)
 {
     (void)state;
@@ -305,6 +359,8 @@ int main(void)
         cmocka_unit_test(a_collective_says_how_many_steps_came_before_it),
         cmocka_unit_test(a_collective_that_another_has_left_without_ends_the_job),
         cmocka_unit_test(a_collective_that_another_trains_without_ends_the_job),
+        cmocka_unit_test(programs_that_make_calls_of_each_other_have_time_to_start),
+        cmocka_unit_test(a_program_without_a_model_is_told_so),
         cmocka_unit_test(a_job_of_our_own_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,8 @@ MISMATCHES = [
     ("hvd.allreduce(torch.ones(2, 3))", "hvd.allreduce(torch.ones(3, 2))"),
     ("hvd.allgather(torch.ones(3))", "hvd.allgather(torch.ones(3, dtype=torch.int32))"),
     ("hvd.broadcast(torch.ones(3), 0)", "hvd.broadcast(torch.ones(3), 1)"),
+    ("hvd.allreduce(torch.ones(1 << 20))", "hvd.allreduce(torch.ones(5))"),
+    ("hvd.barrier()", "hvd.allreduce(torch.ones(5))"),
 ]
 
 
@@ -97,4 +99,48 @@ else:
     {other}
 """)
     assert ended.code == 1
-    assert "the processes call different collectives" in ended.text, ended.text
+    reason = ended.summary["reason"]
+    assert "the processes call different collectives: it calls " in reason, ended.text
+    assert "] in" not in reason and "with values of the same shape and type" in reason
+
+
+LEFT = [
+    ("if rank == 0: hvd.allreduce(torch.ones(5))",
+     "it waits in Average all-reduce of float32 [5], and worker 1 has left without it"),
+    ("if rank == 0: hvd.allreduce(torch.ones(5))\nelse: import os; os.kill(os.getpid(), 9)",
+     "worker 1"),
+]
+
+
+@pytest.mark.parametrize(("script", "reason"), LEFT)
+def test_a_process_that_a_collective_lacks_is_named(
+    tmp_path: Path, script: str, reason: str
+) -> None:
+    ended = run(tmp_path, script + "\n")
+    assert ended.code == 1 and reason in ended.summary["reason"], ended.text
+
+
+def test_sizes_that_differ_are_told_in_words(tmp_path: Path) -> None:
+    for options in ((), ("--transport", "ipc")):
+        ended = run(tmp_path, "hvd.allreduce(torch.ones(5 + rank), op=hvd.Sum)\n", *options)
+        one, other = "Sum all-reduce of float32 [5]", "Sum all-reduce of float32 [6]"
+        reason = ended.summary["reason"]
+        assert (f"it calls {one}, and worker 1 {other};" in reason
+                or f"it calls {other}, and worker 0 {one};" in reason), ended.text
+
+
+def test_a_script_without_a_model_beside_one_that_trains_is_told_so(tmp_path: Path) -> None:
+    ended = run(tmp_path, """
+model = make_model()
+if rank == 0:
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
+    loss_of(model).backward()
+""")
+    assert "ended without training one (in PyTorch: without Distributed" in ended.summary["reason"], (
+        ended.text)
+
+
+def test_a_job_without_a_model_shows_no_parameters(tmp_path: Path) -> None:
+    ended = completed(tmp_path, "hvd.barrier()\n")
+    assert "external:train.py\n" in ended.text and "parameters)" not in ended.text, ended.text

@@ -95,7 +95,7 @@ class Job:
         """Waits until all processes have left; an error if the job did not end well."""
         if self._handle is not None and os.getpid() == self.process_id and not self._is_started:
             if not self._is_described:  # a script of collectives alone, in all processes
-                self.describe([(b"nothing", 1)])
+                self.describe([])
                 if self.mode.split(":")[0] in ("ring", "local"):  # the job's optimizer has no use
                     self.call("keep_gradients")
             self.start()

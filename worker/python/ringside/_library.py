@@ -132,7 +132,18 @@ class Report(ctypes.Structure):
     )
 
 
+class Among(ctypes.Structure):
+    """struct ringside_among"""
+
+    _fields_ = (
+        ("ranks", ctypes.POINTER(ctypes.c_uint32)),
+        ("count", ctypes.c_uint32),
+        ("label", ctypes.c_char_p),
+    )
+
+
 _POINTER = ctypes.c_void_p
+_AMONG = ctypes.POINTER(Among)
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "join": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(_POINTER)]),
     "job": (ctypes.c_int, [_POINTER, ctypes.POINTER(JobDescription)]),
@@ -162,10 +173,21 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [_POINTER, ctypes.POINTER(GroupDescription), ctypes.c_uint32],
     ),
     "set_rate": (ctypes.c_int, [_POINTER, ctypes.c_double]),
-    "all_reduce": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64]),
-    "broadcast": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64, ctypes.c_uint32]),
-    "all_gather": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64, _POINTER]),
-    "barrier": (ctypes.c_int, [_POINTER]),
+    "all_reduce_among": (
+        ctypes.c_int,
+        [_POINTER, _AMONG, _POINTER, ctypes.c_uint64, ctypes.c_int, ctypes.c_int],
+    ),
+    "broadcast_among": (
+        ctypes.c_int,
+        [_POINTER, _AMONG, _POINTER, ctypes.c_uint64, ctypes.c_uint32],
+    ),
+    "all_gather_among": (ctypes.c_int, [_POINTER, _AMONG, _POINTER, ctypes.c_uint64, _POINTER]),
+    "barrier_among": (ctypes.c_int, [_POINTER, _AMONG]),
+    "send": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_char_p]),
+    "receive": (
+        ctypes.c_int,
+        [_POINTER, _POINTER, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_char_p],
+    ),
     "counters": (ctypes.c_int, [_POINTER, ctypes.POINTER(Counters)]),
     "report": (ctypes.c_int, [_POINTER, ctypes.POINTER(Report)]),
     "leave": (ctypes.c_int, [_POINTER]),

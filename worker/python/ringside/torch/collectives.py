@@ -1,10 +1,11 @@
-"""Collectives on tensors and objects, through the job's coordinator.
+"""Collectives on tensors and objects: in memory that the processes share, where they share it.
 
-They are for first parameters, settings and metrics; gradients travel by DistributedOptimizer. All
-processes call the same one at the same place, with tensors of the same shape and type. `name` is
-there for Horovod's sake: calls are matched by their order. Sums are taken in the order of ranks, so
-all processes get the same bits. An async call has its result at once.
+All processes call the same one at the same place, with tensors of the same shape and type. `name`
+is there for Horovod's sake: calls are matched by their order. Sums are taken in the order of ranks,
+so all processes get the same bits. An async call has its result at once.
 No gradient flows back through a result: what a loss depends on is computed by each process.
+
+What begins with _ takes `ranks`, the processes that take part; None: all of the job.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from __future__ import annotations
 import ctypes
 import enum
 import pickle
-import zlib
-from collections.abc import Iterable
-from typing import Any, Callable
+from collections.abc import Iterable, Sequence
+from typing import Any, Optional
 
 import torch
 
 from ringside import _job
-from ringside._library import RingsideError, UnsupportedError
+from ringside._library import Among, UnsupportedError
 from ringside.torch import compression as compressions
 from ringside.torch.compression import Compression, Compressor
 
@@ -38,12 +38,22 @@ class ReduceOp(enum.Enum):
 Average, Sum, Adasum = ReduceOp.Average, ReduceOp.Sum, ReduceOp.Adasum
 Min, Max, Product = ReduceOp.Min, ReduceOp.Max, ReduceOp.Product
 
-_FOLDS: dict[ReduceOp, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    ReduceOp.Average: torch.add,
-    ReduceOp.Sum: torch.add,
-    ReduceOp.Min: torch.minimum,
-    ReduceOp.Max: torch.maximum,
-    ReduceOp.Product: torch.mul,
+# As ringside.h numbers them.
+_OPERATIONS = {
+    ReduceOp.Sum: 0,
+    ReduceOp.Average: 1,
+    ReduceOp.Min: 2,
+    ReduceOp.Max: 3,
+    ReduceOp.Product: 4,
+}
+_TYPES = {
+    torch.float32: 0,
+    torch.float64: 1,
+    torch.int8: 2,
+    torch.int16: 3,
+    torch.int32: 4,
+    torch.int64: 5,
+    torch.uint8: 6,
 }
 _NARROW = (torch.float16, torch.bfloat16)  # summed as float32
 
@@ -64,7 +74,7 @@ def choose(op: ReduceOp | None, average: bool | None) -> ReduceOp:
         raise UnsupportedError(
             "Adasum is not offered: use Average, or Sum with a rate divided by N"
         )
-    if chosen not in _FOLDS:
+    if chosen not in _OPERATIONS:
         raise ValueError(f"{op!r} is no operation: Average, Sum, Min, Max or Product")
     return chosen
 
@@ -86,68 +96,82 @@ def _label(call: str, tensor: torch.Tensor) -> str:
     return f"{call} of {str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
-def _mark_of(label: str) -> torch.Tensor:
-    """It travels with the values, so that calls which do not match are noticed."""
-    return _bytes_in(torch.tensor([zlib.crc32(label.encode())], dtype=torch.int64))
+Ranks = Optional[Sequence[int]]
 
 
-def _check_marks(same: bool, label: str) -> None:
-    if not same:
-        raise RingsideError(
-            f"the processes call different collectives: here it is {label}. All call the same "
-            "ones, in the same order, with tensors of the same shape and type"
-        )
+def _among(label: str, ranks: Ranks = None) -> Any:
+    """Who takes part in a call, which is `label` in sentences about it."""
+    among = Among(label=label.encode())
+    if ranks is not None:
+        among.ranks = (ctypes.c_uint32 * len(ranks))(*ranks)
+        among.count = len(ranks)
+    return ctypes.byref(among)
 
 
-def _gather(tensor: torch.Tensor, call: str) -> list[torch.Tensor]:
-    """The tensors of all processes by rank; of one shape, contiguous, on the host."""
-    job = _job.current()
-    count, label = job.description.size, _label(call, tensor)
-    mark = _mark_of(label)
-    own = torch.cat([mark, _bytes_in(tensor)])
-    every = torch.empty((count, own.numel()), dtype=torch.uint8)
-    job.call("all_gather", _address(own), own.numel(), _address(every))
-    _check_marks(bool((every[:, : mark.numel()] == mark).all()), label)
-    values = every[:, mark.numel() :].contiguous().view(tensor.dtype)
-    return list(values.reshape(count, *tensor.shape))
+def _size(ranks: Ranks) -> int:
+    return _job.current().description.size if ranks is None else len(ranks)
 
 
-def _fold(tensor: torch.Tensor, op: ReduceOp) -> torch.Tensor:
-    values = _gather(tensor, f"{op.name} all-reduce")
-    result = values[0].clone()
-    for value in values[1:]:
-        result = _FOLDS[op](result, value)
-    return result
+def _gather(tensor: torch.Tensor, call: str, ranks: Ranks = None) -> list[torch.Tensor]:
+    """The tensors of all by rank; of one shape, contiguous, on the host."""
+    every = torch.empty((_size(ranks), *tensor.shape), dtype=tensor.dtype)
+    among = _among(_label(call, tensor), ranks)
+    _job.current().call(
+        "all_gather_among", among, _address(tensor), _size_of(tensor), _address(every)
+    )
+    return list(every)
 
 
-def _add_up(tensor: torch.Tensor, op: ReduceOp) -> torch.Tensor:
-    """float32: the coordinator adds in doubles, and rounds once."""
-    label = _label(f"{op.name} all-reduce", tensor)
-    mark = float(zlib.crc32(label.encode()) % 4096)  # its sum is exact, of 4096 processes
-    values = torch.cat([tensor.reshape(-1), torch.tensor([mark])])
-    job = _job.current()
-    job.call("all_reduce", _address(values), values.numel())
-    _check_marks(float(values[-1]) == mark * job.description.size, label)
-    return values[:-1].reshape(tensor.shape).clone()
+def _fold(value: torch.Tensor, op: ReduceOp, ranks: Ranks) -> torch.Tensor:
+    """In place, if the library has the type; contiguous, on the host."""
+    label = _label(f"{op.name} all-reduce", value)
+    if value.dtype is torch.bool:  # as torch adds and multiplies them
+        op = {ReduceOp.Sum: Max, ReduceOp.Product: Min}.get(op, op)
+        _fold_as(value.view(torch.uint8), label, op, ranks)
+        return value
+    if value.dtype in _TYPES:
+        _fold_as(value, label, op, ranks)
+        return value
+    if value.is_complex() and op in (Sum, Average):
+        _fold_as(torch.view_as_real(value), label, op, ranks)
+        return value
+    raise UnsupportedError(f"{label}: there is no such operation on values of this type")
 
 
-def _reduce(tensor: torch.Tensor, op: ReduceOp, before: float, after: float) -> torch.Tensor:
+def _fold_as(value: torch.Tensor, label: str, op: ReduceOp, ranks: Ranks) -> None:
+    _job.current().call(
+        "all_reduce_among", _among(label, ranks), _address(value), value.numel(),
+        _TYPES[value.dtype], _OPERATIONS[op],
+    )  # fmt: skip
+
+
+def _reduce(
+    tensor: torch.Tensor,
+    op: ReduceOp,
+    before: float = 1.0,
+    after: float = 1.0,
+    ranks: Ranks = None,
+    in_place: bool = False,
+) -> torch.Tensor:
+    """The reduced tensor: `tensor` itself, changed, if it is to be in place."""
     if tensor.is_sparse:
         raise UnsupportedError("a sparse tensor: make it dense by to_dense()")
-    value = tensor.detach().cpu().contiguous()
-    if value.numel() == 0:
-        return tensor.detach().clone()
-    if value.dtype in _NARROW:
-        value = value.float()
-    value = value * before if before != 1.0 else value
-    is_sum = op in (Sum, Average)
-    value = _add_up(value, op) if is_sum and value.dtype == torch.float32 else _fold(value, op)
-    if op is Average:
-        count = _job.current().description.size
-        is_whole = not (value.is_floating_point() or value.is_complex())
-        value = torch.div(value, count, rounding_mode="trunc") if is_whole else value / count
-    value = value * after if after != 1.0 else value
-    return value.to(dtype=tensor.dtype, device=tensor.device)
+    value = tensor.detach()
+    is_own = in_place and value.is_contiguous() and value.device.type == "cpu"
+    kind = torch.float32 if value.dtype in _NARROW else value.dtype
+    if before != 1.0:
+        value, is_own = value * before, False
+    if not is_own or kind is not value.dtype:
+        value = value.to("cpu", kind, copy=True, memory_format=torch.contiguous_format)
+    value = _fold(value, op, ranks)
+    if after != 1.0:
+        value = value * after
+    if not in_place:
+        return value.to(dtype=tensor.dtype, device=tensor.device)
+    if value.data_ptr() != tensor.data_ptr():
+        with torch.no_grad():
+            tensor.copy_(value)
+    return tensor
 
 
 def allreduce(
@@ -173,9 +197,7 @@ def allreduce_(
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
     """The same in place."""
-    result = _reduce(tensor, choose(op, average), prescale_factor, postscale_factor)
-    with torch.no_grad():
-        return tensor.copy_(result)
+    return _reduce(tensor, choose(op, average), prescale_factor, postscale_factor, in_place=True)
 
 
 def allreduce_async(
@@ -265,16 +287,10 @@ def alltoall(
     return result if splits is None else (result, torch.stack([other[rank] for other in all_cuts]))
 
 
-def _spread(value: torch.Tensor, root_rank: int, call: str = "broadcast") -> None:
+def _spread(value: torch.Tensor, root_rank: int, ranks: Ranks = None) -> None:
     """In place; contiguous, on the host."""
-    if value.numel() == 0:
-        return
-    label = _label(f"{call} from {root_rank}", value)
-    mark = _mark_of(label)
-    buffer = torch.cat([mark, _bytes_in(value)])
-    _job.current().call("broadcast", _address(buffer), buffer.numel(), root_rank)
-    _check_marks(torch.equal(buffer[: mark.numel()], mark), label)
-    _bytes_in(value).copy_(buffer[mark.numel() :])
+    among = _among(_label(f"broadcast from {root_rank}", value), ranks)
+    _job.current().call("broadcast_among", among, _address(value), _size_of(value), root_rank)
 
 
 def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
@@ -286,6 +302,9 @@ def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> 
 
 def broadcast_(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
     """The same in place."""
+    if tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_sparse:
+        _spread(tensor.detach(), root_rank)
+        return tensor
     with torch.no_grad():
         return tensor.copy_(broadcast(tensor, root_rank))
 
@@ -310,7 +329,11 @@ def poll(handle: Handle) -> bool:
 
 def barrier() -> None:
     """Waits until all processes have come here."""
-    _job.current().call("barrier")
+    _barrier()
+
+
+def _barrier(ranks: Ranks = None) -> None:
+    _job.current().call("barrier_among", _among("barrier", ranks))
 
 
 def _bytes_of(data: bytes) -> torch.Tensor:

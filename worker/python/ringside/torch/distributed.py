@@ -6,9 +6,9 @@
 In a job of the launcher rank, size and the meeting place are the job's. With MASTER_ADDR and its
 like, as torchrun sets them, they are torch's, and have to be the same as the job's.
 
-Collectives go through the job's coordinator, with tensors of the same shape and type in all
-processes. A call with async_op=True has its result at once. Gradients of DistributedDataParallel
-travel by the ring with `exchange_hook`.
+Tensors have the same shape and type in all processes of a call. A call with async_op=True has its
+result at once, but irecv, which receives when it is waited for. Gradients of
+DistributedDataParallel travel by the ring with `exchange_hook`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import importlib
 import inspect
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _create_work_from_future
+from torch._C._distributed_c10d import Work, _create_work_from_future
 
 from ringside import _job
 from ringside._library import RingsideError, UnsupportedError
@@ -86,19 +86,6 @@ def _fill(tensor: torch.Tensor, values: torch.Tensor) -> None:
         tensor.copy_(values.reshape(tensor.shape))
 
 
-def _gather(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors of all processes, whose shapes and types have to be alike."""
-    value = tensor.detach().cpu().contiguous()
-    shapes = collectives.allgather_object((str(value.dtype), list(value.shape)))
-    for rank, other in enumerate(shapes):
-        if other != shapes[0]:
-            raise RingsideError(
-                f"all_gather: process 0 has {shapes[0][0]} {shapes[0][1]} and process {rank} has "
-                f"{other[0]} {other[1]}: all have tensors of one shape and type; pad them"
-            )
-    return collectives._gather(value, "all_gather") if value.numel() > 0 else [value] * len(shapes)
-
-
 def _done(result: Any) -> Any:
     """What torch calls Work, of a call that has its result."""
     future: torch.futures.Future[Any] = torch.futures.Future()
@@ -106,21 +93,67 @@ def _done(result: Any) -> Any:
     return _create_work_from_future(future)
 
 
+class _Receipt(Work):  # type: ignore[misc]
+    """A message that comes when it is waited for, behind those of its sender that come before."""
+
+    _pending: ClassVar[dict[int, list[_Receipt]]] = {}  # by their senders, in the order of calls
+
+    def __init__(self, tensor: torch.Tensor, source: int, label: str):
+        super().__init__()
+        self._tensor, self._source, self._label = tensor, source, label
+        self._pending.setdefault(source, []).append(self)
+
+    def _receive(self) -> None:
+        value = self._tensor.detach().cpu().contiguous()
+        _job.current().call(
+            "receive", collectives._address(value), collectives._size_of(value), self._source,
+            self._label.encode(),
+        )  # fmt: skip
+        if value.data_ptr() != self._tensor.data_ptr():
+            _fill(self._tensor, value)
+
+    def wait(self, timeout: Any = None) -> bool:
+        queue = self._pending[self._source]
+        while self in queue:
+            queue.pop(0)._receive()
+        return True
+
+    def is_completed(self) -> bool:
+        return self.wait()
+
+    def result(self) -> list[torch.Tensor]:
+        self.wait()
+        return [self._tensor]
+
+
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
-    """All processes of the job, with the calls that torch.distributed makes of a backend."""
+    """Processes of the job, with the calls that torch.distributed makes of a backend."""
+
+    def __init__(self, rank: int, ranks: list[int]):
+        super().__init__(rank, len(ranks))
+        self._ranks = ranks  # in the job, of each of the group
 
     def getBackendName(self) -> str:
         return "ringside"
 
+    def _reduce(self, tensor: torch.Tensor, opts: Any, in_place: bool) -> torch.Tensor:
+        op = _operation(opts.reduceOp if opts is not None else dist.ReduceOp.SUM, _check(tensor))
+        return collectives._reduce(tensor, op, ranks=self._ranks, in_place=in_place)
+
+    def _gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        value = tensor.detach().cpu().contiguous()
+        return collectives._gather(value, "all_gather", self._ranks)
+
     def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
-        tensor = _check(_only(tensors, "all_reduce"))
-        op = _operation(opts.reduceOp if opts is not None else dist.ReduceOp.SUM, tensor)
-        _fill(tensor, collectives._reduce(tensor, op, 1.0, 1.0))
+        self._reduce(_only(tensors, "all_reduce"), opts, in_place=True)
         return _done(tensors)
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> Any:
         tensor = _check(_only(tensors, "broadcast"))
-        _fill(tensor, collectives.broadcast(tensor, opts.rootRank))
+        value = tensor.detach().cpu().contiguous()
+        collectives._spread(value, self._ranks[opts.rootRank], self._ranks)
+        if value.data_ptr() != tensor.data_ptr():
+            _fill(tensor, value)
         return _done(tensors)
 
     def allgather(
@@ -135,7 +168,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                     f"all_gather: {place.dtype} {list(place.shape)} for tensors of {own.dtype} "
                     f"{list(own.shape)}: all have one shape and type; pad them"
                 )
-        for place, value in zip(places, _gather(own)):
+        for place, value in zip(places, self._gather(own)):
             _fill(place, value)
         return _done(outputs)
 
@@ -146,7 +179,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 f"all_gather_into_tensor: {output.dtype} {list(output.shape)} has no room for "
                 f"{self.size()} times {own.dtype} {list(own.shape)}"
             )
-        _fill(output, torch.stack(_gather(own)))
+        _fill(output, torch.stack(self._gather(own)))
         return _done([output])
 
     def reduce_scatter(
@@ -160,7 +193,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 f"reduce_scatter: {self.size()} tensors like the result, {output.dtype} "
                 f"{list(output.shape)}, are needed"
             )
-        self._scatter(output, torch.stack(parts), opts)
+        _fill(output, self._reduce(torch.stack(parts), opts, in_place=True)[self.rank()])
         return _done(outputs)
 
     def _reduce_scatter_base(
@@ -171,46 +204,31 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 f"reduce_scatter_tensor: {own.dtype} {list(own.shape)} is not {self.size()} times "
                 f"{output.dtype} {list(output.shape)}"
             )
-        self._scatter(output, own.reshape(self.size(), *output.shape), opts)
+        parts = own.reshape(self.size(), *output.shape)
+        _fill(output, self._reduce(parts, opts, in_place=False)[self.rank()])
         return _done([output])
 
-    def _scatter(self, output: torch.Tensor, parts: torch.Tensor, opts: Any) -> None:
-        op = _operation(opts.reduceOp if opts is not None else dist.ReduceOp.SUM, _check(parts))
-        _fill(output, collectives._reduce(parts, op, 1.0, 1.0)[self.rank()])
-
     def barrier(self, opts: Any = None) -> Any:
-        collectives.barrier()
+        collectives._barrier(self._ranks)
         return _done([])
 
+    def _label(self, tensor: torch.Tensor, tag: int) -> str:
+        return f"{collectives._label('a message', tensor)} with tag {tag}"
+
     def send(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Any:
-        return self._pass_on("send", tensors, self.rank(), peer, tag)
+        value = _check(_only(tensors, "send")).detach().cpu().contiguous()
+        _job.current().call(
+            "send", collectives._address(value), collectives._size_of(value), self._ranks[peer],
+            self._label(value, tag).encode(),
+        )  # fmt: skip
+        return _done(tensors)
 
     def recv(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Any:
-        return self._pass_on("recv", tensors, peer, peer, tag)
+        tensor = _check(_only(tensors, "recv"))
+        return _Receipt(tensor, self._ranks[peer], self._label(tensor, tag))
 
-    def _pass_on(
-        self, call: str, tensors: list[torch.Tensor], root: int, peer: int, tag: int
-    ) -> Any:
-        """Between two processes a message is a broadcast that both make."""
-        if self.size() != 2:
-            raise UnsupportedError(
-                f"{call} in a job of {self.size()} processes: only in a job of two can one pass a "
-                "message to another; use broadcast, or all_gather, which all processes call"
-            )
-        if peer != 1 - self.rank():
-            raise ValueError(
-                f"{call}: process {self.rank()} can pass a message to {1 - self.rank()} only, "
-                f"and not to {peer}"
-                if call == "send"
-                else f"{call}: process {self.rank()} has messages from {1 - self.rank()} only, "
-                f"and not from {peer}"
-            )
-        tensor = _check(_only(tensors, call))
-        value = tensor.detach().cpu().contiguous().clone()
-        collectives._spread(value, root, f"message {tag}")
-        if call == "recv":
-            _fill(tensor, value)
-        return _done(tensors)
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> Any:
+        raise UnsupportedError("recv of any process: give src, the one that sends")
 
 
 class _Meeting(dist.Store):  # type: ignore[misc]
@@ -226,7 +244,7 @@ class _Meeting(dist.Store):  # type: ignore[misc]
 
     def add(self, key: str, amount: int) -> int:
         own = torch.tensor([amount], dtype=torch.int64)
-        total = collectives._reduce(own, ReduceOp.Sum, 1.0, 1.0)
+        total = collectives._reduce(own, ReduceOp.Sum)
         self._counts[key] = self._counts.get(key, 0) + int(total)
         return self._counts[key]
 
@@ -245,20 +263,23 @@ class _Meeting(dist.Store):  # type: ignore[misc]
 _meetings: list[_Meeting] = []  # torch holds only the half of one that is not Python
 
 
-def _create(store: Any, rank: int, size: int, timeout: Any) -> ProcessGroup:
-    """The group of all processes, by torch.distributed, which has chosen rank and size."""
+def _create(options: Any, more: Any = None) -> ProcessGroup:
+    """A group, by torch.distributed, which has chosen its processes. The first one has all."""
     process.init()
-    if size != process.size():
+    is_first = not options.global_ranks_in_group
+    if is_first and options.group_size != process.size():
         raise UnsupportedError(
-            f"a group of {size} processes in a job of {process.size()}: all processes of a job "
-            "take part in everything"
+            f"a group of {options.group_size} processes in a job of {process.size()}: "
+            "init_process_group takes all processes of the job; new_group may take some of them"
         )
+    ranks = list(range(process.size()) if is_first else options.global_ranks_in_group)
+    rank = ranks[options.group_rank]
     if rank != process.rank():
         raise RingsideError(
             f"torch.distributed says that this process has rank {rank}, and the job says "
             f"{process.rank()}: leave rank and RANK to the launcher"
         )
-    return ProcessGroup(rank, size)
+    return ProcessGroup(options.group_rank, ranks)
 
 
 def _add_meeting() -> None:
@@ -287,9 +308,9 @@ def _add_meeting() -> None:
 def _register() -> None:
     register = dist.Backend.register_backend
     if "devices" in inspect.signature(register).parameters:  # torch 2.x
-        register("ringside", _create, devices=["cpu", "cuda"])
+        register("ringside", _create, extended_api=True, devices=["cpu", "cuda"])
     else:
-        register("ringside", _create)
+        register("ringside", _create, extended_api=True)
 
 
 _register()

@@ -58,7 +58,7 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
     size = job.description.size
     own = _name_of_host().ljust(_NAME_BYTES, b"\0")
     names = ctypes.create_string_buffer(size * _NAME_BYTES)
-    job.call("all_gather", own, _NAME_BYTES, names)
+    job.call("all_gather_among", None, own, _NAME_BYTES, names)
     texts = [names.raw[i * _NAME_BYTES : (i + 1) * _NAME_BYTES] for i in range(size)]
     _places = _Places(texts, job.description.rank)
 

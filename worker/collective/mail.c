@@ -1,0 +1,93 @@
+/* Sends and receives messages by a pipe for each pair of processes. */
+#include "worker/collective/mail.h"
+
+#include <string.h>
+
+/* A message on its way in one direction. */
+struct letter {
+    struct team *team;
+    uint32_t other;
+    struct segment header, body;
+    const struct team_header *wanted; // of one that is received
+    struct team_header come;
+    bool is_refused;
+};
+
+static bool send_more(void *context)
+{
+    struct letter *letter = context;
+    struct pipe_end pipe =
+        team_pipe(letter->team, TEAM_MESSAGES, team_rank(letter->team), letter->other);
+    bool has_moved = pipe_put(pipe, &letter->header);
+    if (segment_left(&letter->header) == 0 && pipe_put(pipe, &letter->body)) {
+        has_moved = true;
+    }
+    if (has_moved) {
+        team_wake(letter->team, letter->other);
+    }
+    return has_moved;
+}
+
+static bool take_more(void *context)
+{
+    struct letter *letter = context;
+    if (segment_left(&letter->header) > 0) {
+        bool has_moved = team_take_message(letter->team, letter->other, &letter->header);
+        letter->is_refused = segment_left(&letter->header) == 0 &&
+                             memcmp(&letter->come, letter->wanted, sizeof(letter->come)) != 0;
+        return has_moved;
+    }
+    return team_take_message(letter->team, letter->other, &letter->body);
+}
+
+static bool is_complete(const void *context)
+{
+    const struct letter *letter = context;
+    return letter->is_refused ||
+           (segment_left(&letter->header) == 0 && segment_left(&letter->body) == 0);
+}
+
+static bool awaits(const void *context, uint32_t rank)
+{
+    return ((const struct letter *)context)->other == rank;
+}
+
+static enum status run(struct letter *letter, bool (*move)(void *context),
+                       struct team_fault *ret_fault)
+{
+    const struct team_work work = {move, is_complete, awaits, letter};
+    enum status status = team_run(letter->team, &work, ret_fault);
+    if (status == STATUS_OK && letter->is_refused) {
+        *ret_fault =
+            (struct team_fault){.rank = letter->other, .is_label = true, .other = letter->come};
+        ret_fault->other.label[TEAM_LABEL_BYTES - 1] = '\0';
+        return STATUS_MISMATCH;
+    }
+    return status;
+}
+
+enum status mail_send(struct team *team, uint32_t to, const struct team_header *header,
+                      const void *bytes, size_t size, struct team_fault *ret_fault)
+{
+    // A segment is written to where it is taken, and only read where it is sent.
+    struct letter letter = {
+        .team = team,
+        .other = to,
+        .header = {(unsigned char *)(uintptr_t)header, sizeof(*header), 0},
+        .body = {(unsigned char *)(uintptr_t)bytes, size, 0},
+    };
+    return run(&letter, send_more, ret_fault);
+}
+
+enum status mail_receive(struct team *team, uint32_t from, const struct team_header *header,
+                         void *bytes, size_t size, struct team_fault *ret_fault)
+{
+    struct letter letter = {
+        .team = team,
+        .other = from,
+        .wanted = header,
+        .body = {bytes, size, 0},
+    };
+    letter.header = (struct segment){(unsigned char *)&letter.come, sizeof(letter.come), 0};
+    return run(&letter, take_more, ret_fault);
+}

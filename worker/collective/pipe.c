@@ -1,0 +1,94 @@
+/* Moves bytes through a ring of shared memory. */
+#include "worker/collective/pipe.h"
+
+#include <string.h>
+
+#define PUT_MAX ((size_t)32768) // so that the reader has work while more is written
+
+size_t pipe_bytes(size_t capacity)
+{
+    return sizeof(struct pipe) + capacity;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What was written and is not taken. No more than fits, whatever the other side has done to its
+ * memory. */
+static size_t waiting(struct pipe_end end, uint64_t written, uint64_t taken)
+{
+    uint64_t bytes = written - taken;
+    return bytes <= end.capacity ? (size_t)bytes : end.capacity;
+}
+
+bool pipe_put(struct pipe_end end, struct segment *segment)
+{
+    size_t left = segment_left(segment);
+    if (left == 0) {
+        return false;
+    }
+    uint64_t written = atomic_load_explicit(&end.pipe->written, memory_order_relaxed);
+    uint64_t taken = atomic_load(&end.pipe->taken);
+    size_t count = least(left, end.capacity - waiting(end, written, taken));
+    count = least(count, PUT_MAX);
+    size_t own = segment->moved < segment->size ? least(count, segment->size - segment->moved) : 0;
+    size_t at = (size_t)(written % end.capacity), before_end = least(own, end.capacity - at);
+    if (own > 0) {
+        memcpy(end.pipe->bytes + at, segment->bytes + segment->moved, before_end);
+        memcpy(end.pipe->bytes, segment->bytes + segment->moved + before_end, own - before_end);
+    }
+    segment->moved += count;
+    if (count > 0) {
+        atomic_store(&end.pipe->written, written + count);
+    }
+    return count > 0;
+}
+
+void pipe_drop(struct pipe_end end, struct segment *segment, size_t size)
+{
+    uint64_t taken = atomic_load_explicit(&end.pipe->taken, memory_order_relaxed);
+    segment->moved += size;
+    atomic_store(&end.pipe->taken, taken + size);
+}
+
+size_t pipe_look(struct pipe_end end, const struct segment *segment,
+                 const unsigned char **ret_bytes)
+{
+    uint64_t taken = atomic_load_explicit(&end.pipe->taken, memory_order_relaxed);
+    size_t there = waiting(end, atomic_load(&end.pipe->written), taken);
+    size_t at = (size_t)(taken % end.capacity);
+    size_t left = segment->moved < segment->size ? segment->size - segment->moved : 0;
+    *ret_bytes = end.pipe->bytes + at;
+    return least(least(there, end.capacity - at), left);
+}
+
+bool pipe_take(struct pipe_end end, struct segment *segment)
+{
+    bool has_moved = false;
+    const unsigned char *bytes;
+    size_t count;
+    while ((count = pipe_look(end, segment, &bytes)) > 0) {
+        if (segment->bytes != NULL) {
+            memcpy(segment->bytes + segment->moved, bytes, count);
+        }
+        pipe_drop(end, segment, count);
+        has_moved = true;
+    }
+    if (segment->moved >= segment->size && segment_left(segment) > 0) {
+        uint64_t taken = atomic_load_explicit(&end.pipe->taken, memory_order_relaxed);
+        size_t there = waiting(end, atomic_load(&end.pipe->written), taken);
+        count = least(there, segment_left(segment));
+        if (count > 0) {
+            pipe_drop(end, segment, count);
+            has_moved = true;
+        }
+    }
+    return has_moved;
+}
+
+bool pipe_has_bytes(struct pipe_end end)
+{
+    return atomic_load(&end.pipe->written) != atomic_load(&end.pipe->taken);
+}

@@ -1,0 +1,62 @@
+/* A stream of bytes from one process to another, through memory that both have mapped.
+ *
+ * One process writes and one reads, each from one thread. Nothing here waits: a call moves what
+ * there is room for, or what has come. Both count in bytes from the beginning, and go on at a
+ * multiple of PIPE_ALIGNMENT behind each segment of what they move, so that values are aligned
+ * where they lie. */
+#ifndef WORKER_COLLECTIVE_PIPE_H
+#define WORKER_COLLECTIVE_PIPE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PIPE_ALIGNMENT 64
+
+/* In shared memory, zeroed before anybody uses it. */
+struct pipe {
+    _Alignas(PIPE_ALIGNMENT) _Atomic uint64_t written;
+    _Alignas(PIPE_ALIGNMENT) _Atomic uint64_t taken;
+    _Alignas(PIPE_ALIGNMENT) unsigned char bytes[];
+};
+
+/* One side's view of a pipe. */
+struct pipe_end {
+    struct pipe *pipe;
+    size_t capacity; // a multiple of PIPE_ALIGNMENT
+};
+
+/* Of a pipe in memory: a multiple of PIPE_ALIGNMENT. */
+size_t pipe_bytes(size_t capacity);
+
+/* Bytes that move together, and how far they have. */
+struct segment {
+    unsigned char *bytes; // (size) borrowed; NULL: what comes is left out
+    size_t size;
+    size_t moved; // of the size and what fills it up to a multiple of PIPE_ALIGNMENT
+};
+
+/* Of the segment and of what fills it up. */
+static inline size_t segment_left(const struct segment *segment)
+{
+    size_t lines = segment->size / PIPE_ALIGNMENT + (segment->size % PIPE_ALIGNMENT != 0);
+    return lines * PIPE_ALIGNMENT - segment->moved;
+}
+
+/* Move what can be moved of a segment. Return whether that was anything. */
+bool pipe_put(struct pipe_end end, struct segment *segment);
+bool pipe_take(struct pipe_end end, struct segment *segment);
+
+/* What can be read of the segment's own bytes without a move: they lie behind each other at
+ * *ret_bytes. */
+size_t pipe_look(struct pipe_end end, const struct segment *segment,
+                 const unsigned char **ret_bytes);
+
+/* Leaves out the next bytes of the segment, which pipe_look has shown. */
+void pipe_drop(struct pipe_end end, struct segment *segment, size_t size);
+
+/* Whether something has come that was not taken. */
+bool pipe_has_bytes(struct pipe_end end);
+
+#endif

@@ -1,0 +1,305 @@
+/* Makes and maps the memory of a team, and waits in it. */
+#include "worker/collective/team.h"
+
+#include "common/base/clock.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// How long a wait spins if every process has a core, and how long it yields before it sleeps.
+#define SPINS    200
+#define YIELD_NS 200000
+
+#define CALLS_BYTES_MAX    ((size_t)512 * 1024) // a pipe's capacity
+#define MESSAGES_BYTES_MAX ((size_t)64 * 1024)
+#define SHARED_BYTES_MAX   ((size_t)4 * 1024 * 1024) // of all pipes of a kind to a process
+
+/* At the beginning of a region; the pipes lie behind it, by their senders, both kinds of each. */
+struct board {
+    _Alignas(PIPE_ALIGNMENT) struct bell bell;
+    _Alignas(PIPE_ALIGNMENT) _Atomic uint32_t presence; // enum team_presence
+    _Atomic uint64_t needs_step;
+    _Alignas(PIPE_ALIGNMENT) unsigned char pipes[];
+};
+
+/* Messages of a process that were taken in before anybody asked for them. */
+struct stash {
+    unsigned char *bytes; // (capacity) owned
+    size_t begin, end, capacity;
+};
+
+struct team {
+    struct team_options options;
+    struct region own;
+    struct region_view *views; // (world) of the others
+    struct board **boards;     // (world)
+    struct stash *stashes;     // (world)
+    size_t capacities[TEAM_PIPE_COUNT];
+    size_t pipes_bytes; // of one sender
+    bool spins;
+    uint64_t given_steps;
+};
+
+static size_t capacity_of(size_t most, uint32_t world)
+{
+    size_t share = SHARED_BYTES_MAX / world / PIPE_ALIGNMENT * PIPE_ALIGNMENT;
+    return share < most ? share : most;
+}
+
+static size_t region_bytes(const struct team *team)
+{
+    return sizeof(struct board) + team->options.world * team->pipes_bytes;
+}
+
+enum status team_create(const struct team_options *options, struct team_place *ret_place,
+                        struct team **ret_team)
+{
+    assert(options->world >= 1 && options->world <= TEAM_SIZE_MAX);
+    struct team *team = calloc(1, sizeof(*team));
+    if (team == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    uint32_t world = options->world;
+    team->options = *options;
+    team->spins = (long)world <= sysconf(_SC_NPROCESSORS_ONLN);
+    team->capacities[TEAM_CALLS] = capacity_of(CALLS_BYTES_MAX, world);
+    team->capacities[TEAM_MESSAGES] = capacity_of(MESSAGES_BYTES_MAX, world);
+    team->pipes_bytes =
+        pipe_bytes(team->capacities[TEAM_CALLS]) + pipe_bytes(team->capacities[TEAM_MESSAGES]);
+    team->views = calloc(world, sizeof(*team->views));
+    team->boards = calloc(world, sizeof(struct board *));
+    team->stashes = calloc(world, sizeof(*team->stashes));
+    bool has_memory = team->views != NULL && team->boards != NULL && team->stashes != NULL;
+    enum status status =
+        has_memory ? region_create(region_bytes(team), &team->own) : STATUS_NO_MEMORY;
+    if (status != STATUS_OK) {
+        team_destroy(team);
+        return status;
+    }
+    *ret_place = (struct team_place){team->own.key};
+    *ret_team = team;
+    return STATUS_OK;
+}
+
+enum status team_map(struct team *team, const struct team_place *places)
+{
+    for (uint32_t rank = 0; rank < team->options.world; rank++) {
+        if (rank == team->options.rank) {
+            team->boards[rank] = team->own.bytes;
+            continue;
+        }
+        struct region_view *view = &team->views[rank];
+        const struct region_key *key = &places[rank].key;
+        if (key->size < region_bytes(team) || region_open(key, REGION_WRITE, view) != STATUS_OK) {
+            return STATUS_UNREACHABLE;
+        }
+        team->boards[rank] = (struct board *)(void *)view->bytes;
+    }
+    return STATUS_OK;
+}
+
+void team_destroy(struct team *team)
+{
+    if (team == NULL) {
+        return;
+    }
+    for (uint32_t rank = 0; rank < team->options.world; rank++) {
+        if (team->views != NULL) {
+            region_close(&team->views[rank]);
+        }
+        if (team->stashes != NULL) {
+            free(team->stashes[rank].bytes);
+        }
+    }
+    region_destroy(&team->own);
+    free(team->stashes);
+    free(team->boards);
+    free(team->views);
+    free(team);
+}
+
+uint32_t team_rank(const struct team *team)
+{
+    return team->options.rank;
+}
+
+uint32_t team_world(const struct team *team)
+{
+    return team->options.world;
+}
+
+static void wake_all(const struct team *team)
+{
+    for (uint32_t rank = 0; rank < team->options.world; rank++) {
+        team_wake(team, rank);
+    }
+}
+
+void team_say_presence(struct team *team, enum team_presence presence)
+{
+    atomic_store(&team->boards[team->options.rank]->presence, presence);
+    wake_all(team);
+}
+
+void team_say_steps(struct team *team, uint64_t given, uint64_t needed)
+{
+    team->given_steps = given;
+    atomic_store(&team->boards[team->options.rank]->needs_step, needed);
+}
+
+struct pipe_end team_pipe(const struct team *team, enum team_pipe which, uint32_t from, uint32_t to)
+{
+    size_t offset = from * team->pipes_bytes +
+                    (which == TEAM_MESSAGES ? pipe_bytes(team->capacities[TEAM_CALLS]) : 0);
+    return (struct pipe_end){
+        .pipe = (struct pipe *)(void *)(team->boards[to]->pipes + offset),
+        .capacity = team->capacities[which],
+    };
+}
+
+void team_wake(const struct team *team, uint32_t rank)
+{
+    bell_ring(&team->boards[rank]->bell);
+}
+
+/* Room for more bytes behind those that are there. */
+static bool make_room(struct stash *stash, size_t more)
+{
+    if (stash->capacity - stash->end >= more) {
+        return true;
+    }
+    size_t kept = stash->end - stash->begin, capacity = 2 * kept + more;
+    unsigned char *bytes = malloc(capacity);
+    if (bytes == NULL) {
+        return false;
+    }
+    if (kept > 0) {
+        memcpy(bytes, stash->bytes + stash->begin, kept);
+    }
+    free(stash->bytes);
+    *stash = (struct stash){.bytes = bytes, .end = kept, .capacity = capacity};
+    return true;
+}
+
+/* Takes in what messages have come. Without memory they stay where they are. */
+static void take_in(struct team *team)
+{
+    for (uint32_t from = 0; from < team->options.world; from++) {
+        struct pipe_end pipe = team_pipe(team, TEAM_MESSAGES, from, team->options.rank);
+        struct stash *stash = &team->stashes[from];
+        if (from == team->options.rank || !pipe_has_bytes(pipe) ||
+            !make_room(stash, pipe.capacity)) {
+            continue;
+        }
+        struct segment segment = {stash->bytes + stash->end, pipe.capacity, 0};
+        (void)pipe_take(pipe, &segment);
+        stash->end += segment.moved;
+        team_wake(team, from);
+    }
+}
+
+bool team_take_message(struct team *team, uint32_t from, struct segment *segment)
+{
+    struct stash *stash = &team->stashes[from];
+    size_t there = stash->end - stash->begin, left = segment_left(segment);
+    size_t count = there < left ? there : left;
+    size_t own = segment->moved < segment->size ? segment->size - segment->moved : 0;
+    own = own < count ? own : count;
+    if (own > 0) {
+        memcpy(segment->bytes + segment->moved, stash->bytes + stash->begin, own);
+    }
+    segment->moved += count;
+    stash->begin += count;
+    bool has_moved = count > 0;
+    if (stash->begin == stash->end) {
+        stash->begin = stash->end = 0;
+        if (pipe_take(team_pipe(team, TEAM_MESSAGES, from, team->options.rank), segment)) {
+            team_wake(team, from);
+            has_moved = true;
+        }
+    }
+    return has_moved;
+}
+
+/* Whether a process that is awaited waits itself for what this one has not done, or has left. */
+static bool is_deserted(const struct team *team, uint32_t rank)
+{
+    const struct board *board = team->boards[rank], *own = team->boards[team->options.rank];
+    uint32_t presence = atomic_load(&board->presence);
+    return presence == TEAM_LEFT ||
+           (presence == TEAM_STARTING && atomic_load(&own->presence) == TEAM_PRESENT) ||
+           atomic_load(&board->needs_step) > team->given_steps;
+}
+
+/* One that is awaited in vain, or the size of the team. */
+static uint32_t find_deserter(const struct team *team, const struct team_work *work)
+{
+    uint32_t rank = 0;
+    while (rank < team->options.world &&
+           (rank == team->options.rank || !work->awaits(work->context, rank) ||
+            !is_deserted(team, rank))) {
+        rank++;
+    }
+    return rank;
+}
+
+static bool move(void *context)
+{
+    const struct team_work *work = context;
+    return work->move(work->context) || work->is_complete(work->context);
+}
+
+/* Sleeps until there is something to do, and looks why there might be nothing. */
+static enum status nap(struct team *team, struct team_work *work, struct team_fault *ret_fault)
+{
+    take_in(team);
+    bell_nap(&team->boards[team->options.rank]->bell, move, work);
+    if (team->options.is_over(team->options.context)) {
+        return STATUS_INTERRUPTED;
+    }
+    uint32_t deserter = find_deserter(team, work);
+    // What it has sent before it went is there by now.
+    if (deserter == team->options.world || move(work)) {
+        return STATUS_OK;
+    }
+    const struct board *board = team->boards[deserter];
+    *ret_fault = (struct team_fault){
+        .rank = deserter,
+        .presence = atomic_load(&board->presence),
+        .needs_step = atomic_load(&board->needs_step),
+    };
+    return STATUS_UNREACHABLE;
+}
+
+enum status team_run(struct team *team, const struct team_work *work, struct team_fault *ret_fault)
+{
+    struct team_work own = *work;
+    uint32_t spins = 0;
+    uint64_t idle_since_ns = 0;
+    while (!work->is_complete(work->context)) {
+        if (work->move(work->context)) {
+            spins = 0;
+            idle_since_ns = 0;
+            continue;
+        }
+        if (team->spins && spins < SPINS) {
+            spins++;
+            bell_pause();
+            continue;
+        }
+        uint64_t now_ns = clock_now_ns();
+        idle_since_ns = idle_since_ns == 0 ? now_ns : idle_since_ns;
+        if (now_ns - idle_since_ns < YIELD_NS) {
+            sched_yield();
+            continue;
+        }
+        enum status status = nap(team, &own, ret_fault);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}

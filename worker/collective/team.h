@@ -1,0 +1,101 @@
+/* The processes of a job that share memory, for collectives and messages between any of them.
+ *
+ * Each process makes a region: a seat that says where it is, a bell that wakes it, and two pipes
+ * from each of the others, one for collectives and one for messages. All map the regions of all. So
+ * two processes can talk without a third, and without the job's coordinator.
+ *
+ * A process that waits here takes in meanwhile what messages come, so that a sender never waits for
+ * a receiver that waits for something else. It does not wait for one that will not come: that has
+ * left, or waits itself for what this process has not done. */
+#ifndef WORKER_COLLECTIVE_TEAM_H
+#define WORKER_COLLECTIVE_TEAM_H
+
+#include "common/base/region.h"
+#include "common/base/status.h"
+#include "worker/collective/pipe.h"
+#include "worker/exchange/shared/bell.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TEAM_SIZE_MAX    128
+#define TEAM_LABEL_BYTES 112
+
+struct team;
+
+/* How others find what a process has made: sent to all as it lies in memory. */
+struct team_place {
+    struct region_key key;
+};
+
+/* Where a process is. */
+enum team_presence {
+    TEAM_PRESENT,
+    TEAM_STARTING, // it waits until all start to train
+    TEAM_STARTED,
+    TEAM_LEFT, // it makes no more calls
+};
+
+enum team_pipe { TEAM_CALLS, TEAM_MESSAGES, TEAM_PIPE_COUNT };
+
+/* In front of what goes through a pipe: both sides have to mean the same. */
+struct team_header {
+    uint64_t group; // a digest of the processes that take part
+    uint64_t bytes;
+    char label[TEAM_LABEL_BYTES]; // the call, in words
+};
+
+/* Why a call cannot end. */
+struct team_fault {
+    uint32_t rank; // the other process
+    bool is_label; // it makes another call: `other`. Otherwise it will make none: `presence`
+    enum team_presence presence;
+    uint64_t needs_step; // it waits for this process's gradients of so many steps; 0: for none
+    struct team_header other;
+};
+
+struct team_options {
+    uint32_t rank, world;           // world at most TEAM_SIZE_MAX
+    bool (*is_over)(void *context); // whether the job is; asked now and then in waits
+    void *context;
+};
+
+/* Makes this process's region. Logs. */
+enum status team_create(const struct team_options *options, struct team_place *ret_place,
+                        struct team **ret_team);
+
+/* Maps the regions of all: places (world). STATUS_UNREACHABLE: one cannot be mapped. Does not log.
+ * Nothing is sent before all have done it. */
+enum status team_map(struct team *team, const struct team_place *places);
+
+void team_destroy(struct team *team); // NULL is fine
+
+/* Say where this process is; how many steps' gradients it has given, and needs of all others before
+ * it can go on (0: of none). */
+void team_say_presence(struct team *team, enum team_presence presence);
+void team_say_steps(struct team *team, uint64_t given, uint64_t needed);
+
+/* The pipe between two processes, of which this is one. */
+struct pipe_end team_pipe(const struct team *team, enum team_pipe which, uint32_t from,
+                          uint32_t to);
+void team_wake(const struct team *team, uint32_t rank);
+
+uint32_t team_rank(const struct team *team);
+uint32_t team_world(const struct team *team);
+
+/* Takes a segment of the messages of a process, those first that were taken in. */
+bool team_take_message(struct team *team, uint32_t from, struct segment *segment);
+
+/* What a wait is for. */
+struct team_work {
+    bool (*move)(void *context); // does what can be done; whether that was anything
+    bool (*is_complete)(const void *context);
+    bool (*awaits)(const void *context, uint32_t rank); // whether that one has to do something
+    void *context;
+};
+
+/* Works until it is complete. STATUS_INTERRUPTED: the job is over. STATUS_UNREACHABLE: somebody who
+ * is awaited does not come; *ret_fault says who. */
+enum status team_run(struct team *team, const struct team_work *work, struct team_fault *ret_fault);
+
+#endif
