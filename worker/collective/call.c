@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLAB_BYTES ((size_t)128 * 1024) // of a chunk
-
 /* What goes on with one of the other processes. */
 struct line {
     uint32_t rank, index; // in the team; in the call
@@ -281,7 +279,9 @@ enum status call_all_reduce(struct team *team, const struct call_options *option
 {
     struct call call = {.team = team, .options = options, .fault = ret_fault};
     size_t size = fold_size(values->type);
-    size_t slab = options->count * (SLAB_BYTES / size);
+    // What a process sends in a slab, and its result, have room in a pipe together: a process that
+    // does not run holds up the others once a slab.
+    size_t slab = options->count * (team_capacity(team) / 2 / size);
     struct folding folding = {.values = values,
                               .sources = calloc(options->count, sizeof(const void *))};
     enum status status = begin(&call, values->count * size);

@@ -4,18 +4,19 @@
 #include "common/base/clock.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-// How long a wait spins if every process has a core, and how long it yields before it sleeps.
-#define SPINS    200
-#define YIELD_NS 200000
+// How long a wait spins if every process has a core, before it sleeps. It never yields: where
+// others want the core, too, that lets all of them go first, and one that is woken goes before
+// them.
+#define SPIN_NS     50000
+#define EAGER_SPINS 100 // reading the clock takes as long as a look at a few pipes
 
-#define CALLS_BYTES_MAX    ((size_t)512 * 1024) // a pipe's capacity
+#define CALLS_BYTES_MAX    ((size_t)2 * 1024 * 1024) // a pipe's capacity
 #define MESSAGES_BYTES_MAX ((size_t)64 * 1024)
-#define SHARED_BYTES_MAX   ((size_t)4 * 1024 * 1024) // of all pipes of a kind to a process
+#define SHARED_BYTES_MAX   ((size_t)8 * 1024 * 1024) // of all pipes of a kind to a process
 
 /* At the beginning of a region; the pipes lie behind it, by their senders, both kinds of each. */
 struct board {
@@ -124,6 +125,11 @@ void team_destroy(struct team *team)
 uint32_t team_rank(const struct team *team)
 {
     return team->options.rank;
+}
+
+size_t team_capacity(const struct team *team)
+{
+    return team->capacities[TEAM_CALLS];
 }
 
 uint32_t team_world(const struct team *team)
@@ -274,6 +280,17 @@ static enum status nap(struct team *team, struct team_work *work, struct team_fa
     return STATUS_UNREACHABLE;
 }
 
+/* Whether a wait that began then, and has looked so often, goes on looking. */
+static bool spins_on(const struct team *team, uint32_t spins, uint64_t *idle_since_ns)
+{
+    if (!team->spins || spins % EAGER_SPINS != 0) {
+        return team->spins;
+    }
+    uint64_t now_ns = clock_now_ns();
+    *idle_since_ns = spins == 0 ? now_ns : *idle_since_ns;
+    return now_ns - *idle_since_ns < SPIN_NS;
+}
+
 enum status team_run(struct team *team, const struct team_work *work, struct team_fault *ret_fault)
 {
     struct team_work own = *work;
@@ -282,23 +299,14 @@ enum status team_run(struct team *team, const struct team_work *work, struct tea
     while (!work->is_complete(work->context)) {
         if (work->move(work->context)) {
             spins = 0;
-            idle_since_ns = 0;
-            continue;
-        }
-        if (team->spins && spins < SPINS) {
+        } else if (spins_on(team, spins, &idle_since_ns)) {
             spins++;
             bell_pause();
-            continue;
-        }
-        uint64_t now_ns = clock_now_ns();
-        idle_since_ns = idle_since_ns == 0 ? now_ns : idle_since_ns;
-        if (now_ns - idle_since_ns < YIELD_NS) {
-            sched_yield();
-            continue;
-        }
-        enum status status = nap(team, &own, ret_fault);
-        if (status != STATUS_OK) {
-            return status;
+        } else {
+            enum status status = nap(team, &own, ret_fault);
+            if (status != STATUS_OK) {
+                return status;
+            }
         }
     }
     return STATUS_OK;

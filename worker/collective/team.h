@@ -82,6 +82,7 @@ void team_wake(const struct team *team, uint32_t rank);
 
 uint32_t team_rank(const struct team *team);
 uint32_t team_world(const struct team *team);
+size_t team_capacity(const struct team *team); // of a pipe for calls
 
 /* Takes a segment of the messages of a process, those first that were taken in. */
 bool team_take_message(struct team *team, uint32_t from, struct segment *segment);
