@@ -67,9 +67,9 @@ static enum status begin(struct call *call, uint64_t bytes)
             .index = i,
             .to = team_pipe(call->team, TEAM_CALLS, own, rank),
             .from = team_pipe(call->team, TEAM_CALLS, rank, own),
-            .header_out = {(unsigned char *)&call->header, sizeof(call->header), 0},
+            .header_out = segment_out(&call->header, sizeof(call->header)),
         };
-        line->header_in = (struct segment){(unsigned char *)&line->header, sizeof(line->header), 0};
+        line->header_in = segment_in(&line->header, sizeof(line->header));
     }
     return STATUS_OK;
 }
@@ -208,7 +208,7 @@ enum status call_broadcast(struct team *team, const struct call_options *options
                            size_t size, uint32_t root, struct team_fault *ret_fault)
 {
     struct call call = {.team = team, .options = options, .fault = ret_fault};
-    const struct segment whole = {bytes, size, 0}, nothing = {0};
+    const struct segment whole = segment_in(bytes, size), nothing = segment_in(NULL, 0);
     enum status status = begin(&call, size);
     for (uint32_t i = 0; status == STATUS_OK && i < call.count; i++) {
         struct line *line = &call.lines[i];
@@ -231,8 +231,8 @@ enum status call_all_gather(struct team *team, const struct call_options *option
     }
     for (uint32_t i = 0; status == STATUS_OK && i < call.count; i++) {
         struct line *line = &call.lines[i];
-        set_segments(line, (struct segment){places + call.own * own_bytes, own_bytes, 0},
-                     (struct segment){places + line->index * own_bytes, own_bytes, 0});
+        set_segments(line, segment_out(places + call.own * own_bytes, own_bytes),
+                     segment_in(places + line->index * own_bytes, own_bytes));
     }
     status = status == STATUS_OK ? run(&call) : status;
     free(call.lines);
@@ -260,16 +260,15 @@ static enum status reduce_slab(struct call *call, struct folding *folding, unsig
         struct line *line = &call->lines[i];
         size_t begin = chunk_begin(count, line->index, parts) * size;
         size_t bytes = chunk_begin(count, line->index + 1, parts) * size - begin;
-        set_segments(line, (struct segment){slab + begin, bytes, 0},
-                     (struct segment){NULL, own_bytes, 0});
+        set_segments(line, segment_in(slab + begin, bytes), segment_in(NULL, own_bytes));
     }
     call->folding = folding;
     enum status status = run(call);
     call->folding = NULL;
     for (uint32_t i = 0; status == STATUS_OK && i < call->count; i++) {
         struct line *line = &call->lines[i];
-        set_segments(line, (struct segment){slab + own_begin, own_bytes, 0},
-                     (struct segment){line->out.bytes, line->out.size, 0});
+        set_segments(line, segment_out(slab + own_begin, own_bytes),
+                     segment_in(line->out.bytes, line->out.size));
     }
     return status == STATUS_OK ? run(call) : status;
 }

@@ -69,12 +69,11 @@ static enum status run(struct letter *letter, bool (*move)(void *context),
 enum status mail_send(struct team *team, uint32_t to, const struct team_header *header,
                       const void *bytes, size_t size, struct team_fault *ret_fault)
 {
-    // A segment is written to where it is taken, and only read where it is sent.
     struct letter letter = {
         .team = team,
         .other = to,
-        .header = {(unsigned char *)(uintptr_t)header, sizeof(*header), 0},
-        .body = {(unsigned char *)(uintptr_t)bytes, size, 0},
+        .header = segment_out(header, sizeof(*header)),
+        .body = segment_out(bytes, size),
     };
     return run(&letter, send_more, ret_fault);
 }
@@ -86,8 +85,8 @@ enum status mail_receive(struct team *team, uint32_t from, const struct team_hea
         .team = team,
         .other = from,
         .wanted = header,
-        .body = {bytes, size, 0},
+        .body = segment_in(bytes, size),
     };
-    letter.header = (struct segment){(unsigned char *)&letter.come, sizeof(letter.come), 0};
+    letter.header = segment_in(&letter.come, sizeof(letter.come));
     return run(&letter, take_more, ret_fault);
 }

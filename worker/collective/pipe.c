@@ -36,8 +36,8 @@ bool pipe_put(struct pipe_end end, struct segment *segment)
     size_t own = segment->moved < segment->size ? least(count, segment->size - segment->moved) : 0;
     size_t at = (size_t)(written % end.capacity), before_end = least(own, end.capacity - at);
     if (own > 0) {
-        memcpy(end.pipe->bytes + at, segment->bytes + segment->moved, before_end);
-        memcpy(end.pipe->bytes, segment->bytes + segment->moved + before_end, own - before_end);
+        memcpy(end.pipe->bytes + at, segment->source + segment->moved, before_end);
+        memcpy(end.pipe->bytes, segment->source + segment->moved + before_end, own - before_end);
     }
     segment->moved += count;
     if (count > 0) {

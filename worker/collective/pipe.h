@@ -32,10 +32,23 @@ size_t pipe_bytes(size_t capacity);
 
 /* Bytes that move together, and how far they have. */
 struct segment {
-    unsigned char *bytes; // (size) borrowed; NULL: what comes is left out
+    union {
+        unsigned char *bytes;        // (size) borrowed: where what comes goes; NULL: it is left out
+        const unsigned char *source; // likewise: what is sent
+    };
     size_t size;
     size_t moved; // of the size and what fills it up to a multiple of PIPE_ALIGNMENT
 };
+
+static inline struct segment segment_out(const void *source, size_t size)
+{
+    return (struct segment){.source = source, .size = size};
+}
+
+static inline struct segment segment_in(void *bytes, size_t size)
+{
+    return (struct segment){.bytes = bytes, .size = size};
+}
 
 /* Of the segment and of what fills it up. */
 static inline size_t segment_left(const struct segment *segment)

@@ -200,7 +200,7 @@ static void take_in(struct team *team)
             !make_room(stash, pipe.capacity)) {
             continue;
         }
-        struct segment segment = {stash->bytes + stash->end, pipe.capacity, 0};
+        struct segment segment = segment_in(stash->bytes + stash->end, pipe.capacity);
         (void)pipe_take(pipe, &segment);
         stash->end += segment.moved;
         team_wake(team, from);
