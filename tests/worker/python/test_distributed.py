@@ -10,7 +10,8 @@ import torch
 from jobs import completed, run
 
 START = """
-import sys, torch
+import sys, torch, warnings
+warnings.simplefilter("ignore")  # of names that torch has renamed since: lines of stderr
 import torch.distributed as dist
 import ringside.torch.distributed
 from torch.nn.parallel import DistributedDataParallel
