@@ -132,6 +132,12 @@ static enum status open_folder(struct checkpoint_writer *writer)
                   step_folder_advice(errno));
         return STATUS_IO;
     }
+    // Whoever made it may have been killed before its name was on the disk.
+    if (!step_folder_sync_name(writer->folder)) {
+        log_error("cannot write the folder that has the checkpoints %s: %m: %s", writer->path,
+                  step_folder_advice(errno));
+        return STATUS_IO;
+    }
     return remove_unfinished(writer);
 }
 
@@ -375,12 +381,6 @@ static bool write_manifest(const struct checkpoint_writer *writer, const char *t
     return is_written;
 }
 
-// Some file systems cannot sync a folder, and need not.
-static bool sync_folder(int folder)
-{
-    return fsync(folder) == 0 || errno == EINVAL;
-}
-
 static enum status make_whole(struct checkpoint_writer *writer, struct manifest *manifest)
 {
     char *text;
@@ -397,7 +397,7 @@ static enum status make_whole(struct checkpoint_writer *writer, struct manifest 
         checkpoint_abandon(writer);
         return status;
     }
-    bool is_written = write_manifest(writer, text, size) && sync_folder(writer->step_folder);
+    bool is_written = write_manifest(writer, text, size) && step_folder_sync(writer->step_folder);
     int error = errno;
     free(text);
     errno = error;
@@ -429,7 +429,7 @@ static enum status publish(struct checkpoint_writer *writer)
     close(writer->step_folder);
     writer->step_folder = -1;
     checkpoint_abandon(writer); // forgets the vectors
-    if (!sync_folder(writer->folder)) {
+    if (!step_folder_sync(writer->folder)) {
         return fail(writer, "publish", "");
     }
     return STATUS_OK;

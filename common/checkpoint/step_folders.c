@@ -168,6 +168,23 @@ int step_file_open(int folder, const char *name, uint64_t *ret_size)
     return fd;
 }
 
+bool step_folder_sync(int folder)
+{
+    return fsync(folder) == 0 || errno == EINVAL;
+}
+
+bool step_folder_sync_name(int folder)
+{
+    int parent = openat(folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_synced = parent >= 0 && step_folder_sync(parent);
+    int error = errno;
+    if (parent >= 0) {
+        close(parent);
+    }
+    errno = error;
+    return is_synced;
+}
+
 static bool remove_files(int folder)
 {
     DIR *stream = open_stream(folder);

@@ -36,6 +36,11 @@ int step_folder_open(int parent, const char *name);
 /* Opens a regular file of ours or root's for reading, no link; its size. -1 and errno. */
 int step_file_open(int folder, const char *name, uint64_t *ret_size);
 
+/* Brings the names in an open folder to the disk, or the folder's own name. True also where the
+ * file system cannot sync a folder, and need not; false and errno. */
+bool step_folder_sync(int folder);
+bool step_folder_sync_name(int folder);
+
 /* Removes a file, a link (and not its target), or a folder of ours with the files in it. True also
  * if there is none; false and errno. */
 bool step_folder_remove(int parent, const char *name);

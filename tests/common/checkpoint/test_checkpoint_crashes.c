@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,12 +31,14 @@
 
 // NOLINTBEGIN(readability-identifier-naming): the linker's names.
 int __real_openat64(int folder, const char *name, int flags, ...);
+int __real_mkdir(const char *path, mode_t mode);
 int __real_mkdirat(int folder, const char *name, mode_t mode);
 ssize_t __real_pwrite64(int fd, const void *bytes, size_t size, off_t offset);
 int __real_renameat(int from, const char *old, int to, const char *new);
 int __real_unlinkat(int folder, const char *name, int flags);
 
 int __wrap_openat64(int folder, const char *name, int flags, ...);
+int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_mkdirat(int folder, const char *name, mode_t mode);
 ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t offset);
 int __wrap_fsync(int fd);
@@ -108,6 +111,18 @@ int __wrap_openat64(int folder, const char *name, int flags, ...)
         note_changed(folder);
     }
     return __real_openat64(folder, name, flags, mode);
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    die_if_it_is_time();
+    int result = __real_mkdir(path, mode);
+    int folder = open(path, O_RDONLY | O_DIRECTORY);
+    int parent = openat(folder, "..", O_RDONLY | O_DIRECTORY);
+    note_changed(parent);
+    close(parent);
+    close(folder);
+    return result;
 }
 
 int __wrap_mkdirat(int folder, const char *name, mode_t mode)
@@ -268,11 +283,30 @@ static void a_name_comes_after_the_bytes_and_a_removal_after_the_name(void **sta
     }
 }
 
+static void a_folder_that_is_made_lasts_before_what_is_in_it_gets_a_name(void **state)
+{
+    (void)state;
+    char path[PATH_MAX], *folder = temp_folder_create();
+    struct checkpoint_writer *writer;
+    snprintf(path, sizeof(path), "%s/checkpoint", folder);
+    memset(&power, 0, sizeof(power));
+    power.is_on = true;
+    enum status status = checkpoint_writer_open(path, 1, &writer);
+    status = status == STATUS_OK ? sample_write(writer, 100) : status;
+    power.is_on = false;
+    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(power.rename_count, 1);
+    assert_int_equal(power.early_renames, 0);
+    checkpoint_writer_close(writer);
+    temp_folder_destroy(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_crash_at_any_call_leaves_the_old_or_the_new_one_whole),
         cmocka_unit_test(a_name_comes_after_the_bytes_and_a_removal_after_the_name),
+        cmocka_unit_test(a_folder_that_is_made_lasts_before_what_is_in_it_gets_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
