@@ -261,15 +261,6 @@ static void take_signal(struct server *server)
     coordinator_stop(&server->coordinator, STATUS_INTERRUPTED, reason, clock_now_ms());
 }
 
-/* Ends the job if the run folder cannot be written. */
-static void check_record(struct server *server)
-{
-    if (server->record_status != STATUS_OK) {
-        coordinator_stop(&server->coordinator, server->record_status,
-                         recorder_error(server->recorder), clock_now_ms());
-    }
-}
-
 /* Makes the coordinator of the next generation in the place of the last one, which stays if that
  * cannot be. */
 static enum status begin_generation(struct server *server)
@@ -342,7 +333,7 @@ static void loop(struct server *server)
         keeper_take_news(server->keeper, &server->coordinator, clock_now_ms());
         take_signal(server);
         take_launcher_news(server);
-        check_record(server);
+        server_check_record(server);
         take_departures(server);
         tick(server);
         live_tick(server->live, &server->coordinator, clock_now_ms());

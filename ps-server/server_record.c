@@ -1,4 +1,5 @@
 /* The run folder of a coordinator: its lock, its history, its results. */
+#include "common/base/clock.h"
 #include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
@@ -8,6 +9,30 @@ void server_note_record(struct server *server, enum status status)
 {
     if (server->record_status == STATUS_OK) {
         server->record_status = status;
+    }
+}
+
+/* What could not be written first. Records say it themselves; otherwise checkpoints could not be
+ * begun, and the log has the details. */
+static void describe_failure(const struct server *server, char ret_reason[COORDINATOR_REASON_BYTES])
+{
+    const char *error = recorder_error(server->recorder);
+    if (error[0] != '\0') {
+        snprintf(ret_reason, COORDINATOR_REASON_BYTES, "%s", error);
+    } else {
+        snprintf(
+            ret_reason, COORDINATOR_REASON_BYTES,
+            "no checkpoint can be written to %.300s/checkpoint: the coordinator's log says why",
+            server->options->folder);
+    }
+}
+
+void server_check_record(struct server *server)
+{
+    char reason[COORDINATOR_REASON_BYTES];
+    if (server->record_status != STATUS_OK) {
+        describe_failure(server, reason);
+        coordinator_stop(&server->coordinator, server->record_status, reason, clock_now_ms());
     }
 }
 
@@ -60,9 +85,10 @@ enum status server_open_record(struct server *server)
 static void amend_by_record(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
+    char reason[COORDINATOR_REASON_BYTES];
     if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
-        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
-                          NULL);
+        describe_failure(server, reason);
+        coordinator_amend(coordinator, server->record_status, reason, NULL);
     }
 }
 

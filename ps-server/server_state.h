@@ -65,6 +65,9 @@ void server_finish_record(struct server *server);
 /* Notes how writing to the run folder went; the first failure ends the job. */
 void server_note_record(struct server *server, enum status status);
 
+/* Ends the job if writing to the run folder has failed. */
+void server_check_record(struct server *server);
+
 /* Opens the lane of the loop, if the job has a timeline. */
 enum status server_open_trace(struct server *server);
 

@@ -260,13 +260,25 @@ static void note_end(struct keeper *keeper, const struct coordinator *coordinato
                                           .status = status});
 }
 
+/* Into memory goes what a job can go on from, and that is no copy of its end: who loses a worker
+ * there goes on from the one before. */
+static enum status commit_in_memory(struct vault *vault, const struct checkpointing *of,
+                                    json_t *part)
+{
+    if (of->step < of->plan.total) {
+        return vault_commit(vault, json_incref(part));
+    }
+    vault_abandon(vault);
+    return STATUS_OK;
+}
+
 /* Takes part, which is NULL if there was no memory for it. */
 static void commit_parts(struct keeper *keeper, const struct coordinator *coordinator,
                          const struct checkpoint_vector *vectors, json_t *part)
 {
     enum status status = STATUS_OK;
     if (keeper->options.vault != NULL) {
-        status = vault_commit(keeper->options.vault, json_incref(part));
+        status = commit_in_memory(keeper->options.vault, &coordinator->checkpointing, part);
     }
     if (!is_written(keeper, coordinator)) {
         json_decref(part);

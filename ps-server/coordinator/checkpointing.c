@@ -368,7 +368,7 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
                              (unsigned long long)step, why, last);
     }
     look(coordinator);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && step < of->plan.total) { // nobody goes on from the end
         of->copied = step;
         newcomers_admit(coordinator, now_ms);
     }
@@ -436,6 +436,30 @@ void checkpointing_ask(struct coordinator *coordinator, uint64_t step)
     }
 }
 
+/* Whether a checkpoint is under way, or will be, that goes to the disk. */
+static bool is_open(const struct checkpointing *of)
+{
+    bool is_open = of->state != CHECKPOINTING_IDLE && of->is_written;
+    for (uint32_t i = 0; i < of->share_count; i++) {
+        uint64_t step = of->shares[i].offered;
+        is_open = is_open || (step != 0 && is_for_disk(of, step));
+    }
+    return is_open;
+}
+
+/* Decided here, where the coordinator's own absence has been excused. */
+static void judge_last(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (of->done_ms == 0 || of->is_overdue || !is_open(of) ||
+        (double)(now_ms - of->done_ms) < 500 * coordinator->job->stall_fail) {
+        return;
+    }
+    of->is_overdue = true;
+    coordinator_port_say(&coordinator->port, true,
+                         "the job does not wait any longer for its last checkpoint");
+}
+
 void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
@@ -444,27 +468,15 @@ void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
     }
     commit_if_whole(coordinator);
     checkpoint_schedule_tick(coordinator, now_ms);
+    judge_last(coordinator, now_ms);
 }
 
 bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    if (!of->plan.are_written) {
+    if (!of->plan.are_written || of->is_overdue || !is_open(of)) {
         return false; // nobody goes on from the end
     }
-    bool is_open = of->state != CHECKPOINTING_IDLE && of->is_written;
-    for (uint32_t i = 0; i < of->share_count; i++) {
-        uint64_t step = of->shares[i].offered;
-        is_open = is_open || (step != 0 && is_for_disk(of, step));
-    }
-    if (!is_open) {
-        return false;
-    }
     of->done_ms = of->done_ms == 0 ? now_ms : of->done_ms;
-    if ((double)(now_ms - of->done_ms) < 500 * coordinator->job->stall_fail) {
-        return true;
-    }
-    coordinator_port_say(&coordinator->port, true,
-                         "the job does not wait any longer for its last checkpoint");
-    return false;
+    return true;
 }

@@ -64,7 +64,7 @@ struct checkpointing {
     uint64_t step;                     // that is collected or written
     bool is_written;                   // it goes to the disk, too
     struct checkpoint_vectors vectors; // of that
-    uint64_t copied;                   // steps of the last one that is whole; 0: none
+    uint64_t copied;                   // steps of the last one that a job can go on from; 0: none
     uint64_t written;                  // of the last one on the disk, likewise
     uint64_t left_out;                 // the newest step of which somebody had no snapshot
     bool is_given_up;                  // what is collected is not committed
@@ -75,6 +75,7 @@ struct checkpointing {
     uint64_t spare_due_ms;             // when that is for memory alone; 0: never
     bool is_announced_spare;           // for memory alone
     uint64_t done_ms;                  // since when all workers are done, and wait; 0: they are not
+    bool is_overdue;                   // they have waited for the last checkpoint for long enough
 };
 
 enum status checkpointing_init(struct checkpointing *checkpointing, struct carriers carriers,

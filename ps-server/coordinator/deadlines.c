@@ -41,6 +41,8 @@ void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_
         coordinator->absence_ended_ms = now_ms;
     }
     membership->arrived_ms = attention_excuse(membership->arrived_ms, away_ms, now_ms);
+    uint64_t *done_ms = &coordinator->checkpointing.done_ms;
+    *done_ms = *done_ms != 0 ? attention_excuse(*done_ms, away_ms, now_ms) : 0;
 }
 
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)

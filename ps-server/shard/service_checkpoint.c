@@ -163,6 +163,15 @@ static void hold(struct service *service, uint64_t steps)
     offer(service, steps, STATUS_OK);
 }
 
+/* The job's last one, which was missed: nothing changes any more, so it is copied now. */
+static void catch_up(struct service *service)
+{
+    struct service_checkpoint *of = checkpoint_of(service);
+    shard_checkpoint_copy(service->shard);
+    hold(service, of->plan.total);
+    await_next(service, of->plan.total);
+}
+
 void service_checkpoint_advance(struct service *service)
 {
     struct service_checkpoint *of = checkpoint_of(service);
@@ -173,7 +182,11 @@ void service_checkpoint_advance(struct service *service)
     uint64_t steps = of->next;
     bool was_missed = shard_checkpoint_was_missed(service->shard);
     if (was_missed && steps == of->plan.total) {
-        of->is_behind = true; // nothing changes any more: it is copied once there is room
+        // The snapshot before may have gone since the first unit was missed.
+        of->is_behind = of->is_held;
+        if (!of->is_behind) {
+            catch_up(service);
+        }
         return;
     }
     if (was_missed) {
@@ -195,9 +208,7 @@ static void let_go(struct service *service)
     shard_checkpoint_set_free(service->shard, true);
     if (of->is_behind) {
         of->is_behind = false;
-        shard_checkpoint_copy(service->shard);
-        hold(service, of->plan.total);
-        await_next(service, of->plan.total);
+        catch_up(service);
     }
 }
 

@@ -334,6 +334,45 @@ static void the_end_of_the_job_waits_for_its_checkpoint_but_not_for_ever(void **
     }
 }
 
+static void its_own_absence_does_not_count_against_the_last_checkpoint(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    for (uint32_t peer = 1; peer <= 2; peer++) {
+        offer(&story, peer, 40, STATUS_OK);
+        story_done(&story, peer, "last", 130);
+    }
+    send_all(&story, 40);
+    coordinator_tick(&story.coordinator, 140, 0);
+    for (uint32_t peer = 1; peer <= 2; peer++) { // what was waiting is heard first
+        story_give(&story, peer, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 40}, 90000);
+    }
+    coordinator_tick(&story.coordinator, 90000, 89860);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    checkpointing_note_written(&story.coordinator, 40, STATUS_OK, "", 90010);
+    coordinator_tick(&story.coordinator, 90010, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+    assert_int_equal(story.coordinator.verdict, STATUS_OK);
+    coordinator_finish(&story.coordinator);
+}
+
+static void nobody_joins_at_the_end_of_the_job(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    for (uint32_t step = 30; step <= 40; step += 10) {
+        offer(&story, 1, step, STATUS_OK);
+        offer(&story, 2, step, STATUS_OK);
+        send_all(&story, step);
+        checkpointing_note_written(&story.coordinator, step, STATUS_OK, "", 150);
+        assert_int_equal(story.coordinator.checkpointing.written, step);
+        assert_int_equal(story.coordinator.checkpointing.copied, 30);
+    }
+    coordinator_finish(&story.coordinator);
+}
+
 static void with_minutes_a_step_ahead_of_everybody_is_named(void **state)
 {
     (void)state;
@@ -413,6 +452,8 @@ int main(void)
         cmocka_unit_test(a_failure_is_said_once_with_the_last_good_one),
         cmocka_unit_test(the_end_of_the_job_waits_for_its_checkpoint_but_not_for_ever),
         cmocka_unit_test(a_copy_of_a_race_is_named_by_the_mean_and_counts_every_rank_alike),
+        cmocka_unit_test(its_own_absence_does_not_count_against_the_last_checkpoint),
+        cmocka_unit_test(nobody_joins_at_the_end_of_the_job),
         cmocka_unit_test(with_minutes_a_step_ahead_of_everybody_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
