@@ -2,10 +2,12 @@
 #include "tests/sim/cluster.h"
 
 #include "common/base/signals.h"
+#include "ps-server/checkpoint/keeper.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/progress.h"
 #include "ps-server/server.h"
 #include "ps-server/shard/shard_service.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/story.h"
 #include "tests/support/common/sample_job.h"
 
@@ -41,11 +43,40 @@ void __wrap_progress_closing(struct progress *progress, const struct coordinator
     running->workers_left = coordinator->carriers.processes;
     running->generation = coordinator->generation != NULL ? coordinator->generation->number : 0;
     running->has_costs = has_costs(coordinator);
+    running->begin_step =
+        coordinator->resume != NULL && running->generation == 0 ? coordinator->resume->step : 0;
     running->has_gathered = running->generation > 0 || coordinator->phase_layout.bucket_count > 0;
     snprintf(running->reason, sizeof(running->reason), "%s", coordinator->reason);
     story_say("the job has ended: %s%s%s", status_text(coordinator->verdict),
               coordinator->reason[0] != '\0' ? ": " : "", coordinator->reason);
     __real_progress_closing(progress, coordinator);
+}
+
+enum status __real_keeper_begin_writing(struct keeper *keeper);
+enum status __wrap_keeper_begin_writing(struct keeper *keeper);
+
+enum status __wrap_keeper_begin_writing(struct keeper *keeper)
+{
+    enum status status = __real_keeper_begin_writing(keeper);
+    running->cannot_write = running->cannot_write || status != STATUS_OK;
+    return status;
+}
+
+void __real_checkpointing_note_written(struct coordinator *coordinator, uint64_t step,
+                                       enum status status, const char *why, uint64_t now_ms);
+void __wrap_checkpointing_note_written(struct coordinator *coordinator, uint64_t step,
+                                       enum status status, const char *why, uint64_t now_ms);
+
+/* Where the product learns what has become of a checkpoint. */
+void __wrap_checkpointing_note_written(struct coordinator *coordinator, uint64_t step,
+                                       enum status status, const char *why, uint64_t now_ms)
+{
+    if (coordinator->checkpointing.is_written && status == STATUS_OK &&
+        running->written_count < CLUSTER_WRITTEN_MAX) {
+        running->written[running->written_count++] = step;
+    }
+    running->failed_count += status == STATUS_IO;
+    __real_checkpointing_note_written(coordinator, step, status, why, now_ms);
 }
 // NOLINTEND(readability-identifier-naming)
 
@@ -70,6 +101,10 @@ static struct job job_of(const struct cluster_shape *shape)
     }
     job.on_loss = shape->redeals ? ON_LOSS_REDEAL : ON_LOSS_FAIL;
     job.min_workers = shape->min_workers > 0 ? shape->min_workers : job.min_workers;
+    if (shape->checkpoint_every > 0) {
+        job.checkpoint_every = (struct checkpoint_every){CHECKPOINT_STEPS, shape->checkpoint_every};
+        job.keep = shape->keep;
+    }
     return sample_job_resolved(job);
 }
 
@@ -87,8 +122,8 @@ static int run_coordinator(void *data)
         .port = 4000,
         .port_range = "",
         .security = &insecure,
-        .folder = "",
-        .resume = "",
+        .folder = cluster->shape.checkpoint_every > 0 ? DISK_ROOT : "",
+        .resume = cluster->shape.resumes ? DISK_ROOT : "",
         .dashboard = "",
         .announce_fd = -1,
         .launcher_fd = -1,

@@ -18,11 +18,15 @@ struct cluster_shape {
     const char *order, *all_reduce; // NULL: as the job has it
     uint32_t workers, servers, steps;
     uint32_t value_count, bucket_count;
-    uint64_t compute_ns;  // of a step, at most
-    double lost_after;    // seconds, and for stalls ten times that; 0: as the job has it
-    bool redeals;         // --on-loss redeal
-    uint32_t min_workers; // with that; 0: as the job has it
+    uint64_t compute_ns;             // of a step, at most
+    double lost_after;               // seconds, and for stalls ten times that; 0: as the job has it
+    bool redeals;                    // --on-loss redeal
+    uint32_t min_workers;            // with that; 0: as the job has it
+    uint32_t checkpoint_every, keep; // steps, and checkpoints that stay; 0: none are written
+    bool resumes;                    // from the newest one on the disk
 };
+
+#define CLUSTER_WRITTEN_MAX 64
 
 struct cluster {
     struct cluster_shape shape;
@@ -42,6 +46,12 @@ struct cluster {
     uint32_t generation;   // that it has closed
     bool has_costs;    // of a job that has completed: it says how long the last loss has held it up
     bool has_gathered; // all members were ready once
+    uint64_t begin_step; // of the first generation
+
+    // Of its checkpoints on the disk.
+    bool cannot_write;                     // none can be, as was found before any was begun
+    uint64_t written[CLUSTER_WRITTEN_MAX]; // (written_count) steps of those that it counts on
+    uint32_t written_count, failed_count;
 };
 
 /* Begins a world and starts the job's processes in it: the coordinator and shard 0 on host 1,

@@ -191,9 +191,13 @@ const char *judge(const struct scenario *scenario, const struct cluster *cluster
     }
     bool is_completed = cluster->has_verdict && cluster->verdict == STATUS_OK;
     bool may_go_on = scenario->shape.redeals && cluster->has_gathered;
-    if (!is_completed && !(may_go_on ? may_fail(scenario) : lasts(scenario))) {
+    bool has_disk = !cluster->cannot_write || scenario->disk.fault_count == 0;
+    if (!is_completed && has_disk && !(may_go_on ? may_fail(scenario) : lasts(scenario))) {
         return may_go_on ? "the job has failed, and enough workers had no fault that lasted"
                          : "the job has failed, and no fault lasted";
+    }
+    if (cluster->has_verdict && !is_completed && cluster->reason[0] == '\0') {
+        return "the job does not say why it has failed";
     }
     if (is_completed && !cluster->has_costs) {
         return "the job does not say what a loss has cost";

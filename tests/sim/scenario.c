@@ -1,6 +1,7 @@
 /* Draws faults, runs jobs with them, and makes those smaller that break a promise. */
 #include "tests/sim/scenario.h"
 
+#include "tests/sim/aftermath.h"
 #include "tests/sim/judge.h"
 #include "tests/sim/network.h"
 #include "tests/sim/story.h"
@@ -42,18 +43,6 @@ static const struct {
     {"ps-async", "seeded:constant:2", NULL, 2},
     {"ps-ssp:1", "seeded:uniform:0..5", NULL, 1},
 };
-
-struct drawing {
-    uint64_t state;
-};
-
-static uint64_t draw(struct drawing *drawing, uint64_t bound)
-{
-    uint64_t mixed = drawing->state += UINT64_C(0x9E3779B97F4A7C15);
-    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94D049BB133111EB);
-    return (mixed ^ mixed >> 31) % bound;
-}
 
 uint32_t scenario_process_count(const struct cluster_shape *shape)
 {
@@ -115,6 +104,21 @@ static struct fault draw_fault(struct drawing *drawing, const struct cluster_sha
     return fault;
 }
 
+/* The job writes checkpoints; its coordinator may be killed in the midst of one. */
+static void draw_checkpoints(struct drawing *drawing, struct scenario *scenario)
+{
+    struct cluster_shape *shape = &scenario->shape;
+    uint64_t last_ns = SECOND_TRY_NS * (1 + draw(drawing, 2));
+    shape->checkpoint_every = 1 + (uint32_t)draw(drawing, 3);
+    shape->keep = 1 + (uint32_t)draw(drawing, 3);
+    shape->steps += shape->compute_ns <= 10 * MS_NS ? (uint32_t)draw(drawing, 8) : 0;
+    scenario->disk = disk_plan_draw(drawing, last_ns);
+    if (scenario->fault_count < SCENARIO_FAULTS_MAX && draw(drawing, 2) == 0) {
+        scenario->faults[scenario->fault_count++] =
+            (struct fault){.kind = FAULT_KILL, .other = 1, .time_ns = draw(drawing, last_ns)};
+    }
+}
+
 struct scenario scenario_draw(uint64_t seed)
 {
     static const uint32_t workers[] = {2, 4};
@@ -147,6 +151,9 @@ struct scenario scenario_draw(uint64_t seed)
     for (uint32_t i = 0; i < scenario.fault_count; i++) {
         const struct fault *before = i > 0 ? &scenario.faults[i - 1] : NULL;
         scenario.faults[i] = draw_fault(&drawing, shape, before);
+    }
+    if (draw(&drawing, 4) == 0) {
+        draw_checkpoints(&drawing, &scenario);
     }
     return scenario;
 }
@@ -242,8 +249,14 @@ bool scenario_run(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_B
         world_at(copy.faults[i].time_ns, begin_fault, &copy.faults[i]);
         world_at(copy.faults[i].time_ns + copy.faults[i].duration_ns, end_fault, &copy.faults[i]);
     }
+    if (copy.shape.checkpoint_every > 0) {
+        disk_plan_begin(&copy.disk);
+    }
     bool has_ended = cluster_run(&cluster, end_of(&copy));
     const char *broken = judge(&copy, &cluster, has_ended);
+    if (broken == NULL && copy.shape.checkpoint_every > 0) {
+        broken = aftermath_judge(&copy, &cluster);
+    }
     if (broken != NULL) {
         snprintf(ret_text, SCENARIO_TEXT_BYTES, "%s", broken);
     }
@@ -298,6 +311,20 @@ static bool drop_a_fault(struct scenario *scenario)
     return false;
 }
 
+static bool shrink_disk(struct scenario *scenario)
+{
+    struct scenario smaller = *scenario;
+    for (uint32_t i = 0; disk_plan_shrink(&scenario->disk, i, &smaller.disk); i++) {
+        if (take_if_broken(scenario, &smaller)) {
+            return true;
+        }
+    }
+    smaller = *scenario;
+    smaller.shape.checkpoint_every = 0;
+    smaller.disk = (struct disk_plan){.write_ns = 0};
+    return take_if_broken(scenario, &smaller);
+}
+
 static bool shrink_shape(struct scenario *scenario)
 {
     struct scenario smaller = *scenario;
@@ -338,7 +365,8 @@ static bool shrink_times(struct scenario *scenario)
 struct scenario scenario_shrink(const struct scenario *scenario)
 {
     struct scenario smallest = *scenario;
-    while (drop_a_fault(&smallest) || shrink_shape(&smallest) || shrink_times(&smallest)) {
+    while (shrink_disk(&smallest) || drop_a_fault(&smallest) || shrink_shape(&smallest) ||
+           shrink_times(&smallest)) {
     }
     (void)breaks(&smallest); // the story is its
     return smallest;
@@ -370,8 +398,16 @@ void scenario_describe(const struct scenario *scenario, char ret_text[SCENARIO_T
                  !shape->redeals           ? ""
                  : shape->min_workers <= 1 ? ", redeal"
                                            : ", redeal, more than half of the workers at least");
+    if (shape->checkpoint_every > 0) {
+        used += snprintf(ret_text + used, SCENARIO_TEXT_BYTES - (size_t)used,
+                         ", a checkpoint every %u steps of which %u stay", shape->checkpoint_every,
+                         shape->keep);
+    }
     for (uint32_t i = 0; i < scenario->fault_count && used < SCENARIO_TEXT_BYTES; i++) {
         used += describe_fault(&scenario->faults[i], ret_text + used,
                                SCENARIO_TEXT_BYTES - (size_t)used);
+    }
+    if (shape->checkpoint_every > 0 && used < SCENARIO_TEXT_BYTES) {
+        disk_plan_describe(&scenario->disk, ret_text + used, SCENARIO_TEXT_BYTES - (size_t)used);
     }
 }

@@ -17,6 +17,15 @@
  *     it is frugal    workers that had no such fault are not lost, and a job that completes has
  *                     enough left
  *
+ * Some jobs write checkpoints, to a disk that may be full, fail or become read-only, and when the
+ * job has ended, may lose what was not synced, or be damaged. Then the job is resumed. That
+ * promises:
+ *
+ *     it trains       no disk ends a job that has begun to write, and what it could not write it
+ * says it keeps        checkpoints that a job counts on are whole, also when the power is lost it
+ * chooses      a job goes on from the newest one that is whole, says which it passes over, and ends
+ * with the parameters of the undisturbed job
+ *
  * Clocks of processes are apart by seconds from the beginning, and some run ahead suddenly, which
  * is to a process as if it had been stopped for so long. One that is merely slow is lost never.
  *
@@ -27,12 +36,13 @@
 #define TESTS_SIM_SCENARIO_H
 
 #include "tests/sim/cluster.h"
+#include "tests/sim/disk_plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define SCENARIO_FAULTS_MAX 4
-#define SCENARIO_TEXT_BYTES 768
+#define SCENARIO_TEXT_BYTES 1024
 
 #define SCENARIO_LOST_AFTER  2                   // the jobs' --lost-after, in seconds
 #define SCENARIO_HARMLESS_NS UINT64_C(500000000) // shorter faults of a member change nothing
@@ -67,6 +77,7 @@ struct scenario {
     struct world_costs costs;
     struct fault faults[SCENARIO_FAULTS_MAX];
     uint32_t fault_count;
+    struct disk_plan disk; // of a job that writes checkpoints
 };
 
 struct scenario scenario_draw(uint64_t seed);

@@ -9,8 +9,10 @@
 #include "common/optimizer/optimizer.h"
 #include "common/plan/order.h"
 #include "common/vector/digest.h"
+#include "tests/sim/sim_snapshots.h"
 #include "tests/sim/world.h"
 #include "worker/link/link.h"
+#include "worker/link/link_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,9 @@ struct sim_training {
     struct optimizer *optimizer;
     struct link *link;
     struct exchange *exchange;
+    struct phases phases;
+    const struct phase *phase; // the only one
+    struct sim_snapshots snapshots;
     bool is_unsynchronised, is_race, delivers_gradients, is_pending;
     uint64_t step;
 };
@@ -185,6 +190,11 @@ static void note_ahead(const struct sim_training *t, uint64_t step)
     }
 }
 
+static uint64_t job_step(const struct sim_training *t, struct exchange_turn turn)
+{
+    return t->phase->marks.first + turn.step;
+}
+
 /* Of every rank that the worker carries; or of the one whose turn it is, into grads. */
 static void draw_gradients(struct sim_training *t, struct span span, struct exchange_turn turn)
 {
@@ -193,8 +203,9 @@ static void draw_gradients(struct sim_training *t, struct span span, struct exch
     for (uint32_t k = first; k < end; k++) {
         float *grads = t->is_unsynchronised ? t->grads : t->vectors[k];
         for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
-            grads[i] = t->is_race ? gradient_of_race(i)
-                                  : gradient(t->ranks.first + k, turn.step, i, t->params[i]);
+            grads[i] = t->is_race
+                           ? gradient_of_race(i)
+                           : gradient(t->ranks.first + k, job_step(t, turn), i, t->params[i]);
         }
     }
 }
@@ -207,8 +218,8 @@ static enum status backward(struct sim_training *t, uint64_t step)
     if (status != STATUS_OK) {
         return status;
     }
-    note_ahead(t, turn.step);
-    t->step = turn.step + 1;
+    note_ahead(t, job_step(t, turn));
+    t->step = job_step(t, turn) + 1;
     for (uint32_t b = 0; b < t->layout.bucket_count; b++) {
         compute(t);
         draw_gradients(t, t->layout.buckets[b], turn);
@@ -216,6 +227,15 @@ static enum status backward(struct sim_training *t, uint64_t step)
     }
     t->is_pending = true;
     return STATUS_OK;
+}
+
+/* Everything that was exchanged has come. */
+static enum status settle(void *context)
+{
+    struct sim_training *t = context;
+    enum status status = t->is_pending ? exchange_end_step(t->exchange, apply, t) : STATUS_OK;
+    t->is_pending = false;
+    return status == STATUS_OK && !t->is_unsynchronised ? exchange_settle(t->exchange) : status;
 }
 
 static enum status make_step(struct sim_training *t, uint64_t step)
@@ -229,35 +249,34 @@ static enum status make_step(struct sim_training *t, uint64_t step)
         status = exchange_end_step(t->exchange, apply, t);
         status = status == STATUS_OK ? exchange_settle(t->exchange) : status;
     }
+    const struct exchange_turn next = exchange_turn(t->exchange, step + 1);
     if (status == STATUS_OK) {
-        t->worker->step = exchange_turn(t->exchange, step + 1).step;
+        t->worker->step = job_step(t, next);
     }
     link_set_step(t->link, t->worker->step);
-    return status;
+    return status == STATUS_OK && next.index == 0
+               ? sim_snapshots_after_step(&t->snapshots, t->worker->step)
+               : status;
 }
 
-static enum status run_in_step(struct sim_training *t)
+static bool is_over(const struct sim_training *t)
 {
-    for (uint64_t step = 0; step < t->job.steps; step++) {
-        enum status status = make_step(t, step);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    enum status status = exchange_end_step(t->exchange, apply, t);
-    return status == STATUS_OK ? exchange_settle(t->exchange) : status;
+    return t->is_unsynchronised ? exchange_marks_passed(t->exchange) > 0
+                                : t->worker->step == t->job.steps;
 }
 
-/* Until the servers have had all gradients of the job. */
-static enum status run_unsynchronised(struct sim_training *t)
+/* Unsynchronised workers make steps until the servers have had all gradients of the job. */
+static enum status run_steps(struct sim_training *t)
 {
-    for (uint64_t step = 0; exchange_marks_passed(t->exchange) == 0; step++) {
-        enum status status = make_step(t, step);
-        if (status != STATUS_OK) {
-            return status;
-        }
+    uint64_t step = phase_rounds_before(t->phase, t->job.sync_every) * exchange_turns(t->exchange);
+    enum status status = sim_snapshots_begin(&t->snapshots);
+    while (status == STATUS_OK && !is_over(t)) {
+        status = make_step(t, step++);
     }
-    return exchange_pull(t->exchange, 1);
+    if (status == STATUS_OK) {
+        status = t->is_unsynchronised ? exchange_pull(t->exchange, 1) : settle(t);
+    }
+    return status == STATUS_OK ? sim_snapshots_end(&t->snapshots) : status;
 }
 
 static void make_layout(struct layout *layout, uint64_t value_count, uint32_t bucket_count)
@@ -286,17 +305,46 @@ static enum status allocate(struct sim_training *t)
     return STATUS_OK;
 }
 
+/* An epoch is longer than the job, which evaluates nothing. */
+static uint64_t sample_count(const struct job *job)
+{
+    return (job->steps + 1) * job->global_batch;
+}
+
+/* Of the job that begins, or goes on. */
+static enum status find_params(struct sim_training *t)
+{
+    const struct span whole = {0, t->layout.value_count};
+    char why[256];
+    uint64_t begin = link_begin_step(t->link);
+    uint32_t index = 0;
+    enum status status = phases_of(&t->job, sample_count(&t->job), &t->phases, why, sizeof(why));
+    if (status == STATUS_OK && begin > 0) {
+        status = phases_resume(&t->job, &t->phases, begin, &index);
+    }
+    t->phase = &t->phases.list[index];
+    t->worker->step = begin;
+    if (status == STATUS_OK && begin > 0) {
+        const struct fetch wanted = fetch_of("params", whole.count, whole, t->params);
+        return link_fetch(t->link, &wanted);
+    }
+    for (uint32_t i = 0; i < whole.count; i++) {
+        t->params[i] = first_param(i);
+    }
+    return status;
+}
+
 static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES])
 {
     const struct sim_worker *worker = t->worker;
-    const uint64_t samples = t->job.steps * t->job.global_batch;
     make_layout(&t->layout, worker->value_count, worker->bucket_count);
     enum status status = allocate(t);
     if (status != STATUS_OK) {
         return status;
     }
-    for (uint32_t i = 0; i < worker->value_count; i++) {
-        t->params[i] = first_param(i);
+    status = find_params(t);
+    if (status != STATUS_OK) {
+        return status;
     }
     t->is_unsynchronised = job_is_unsynchronised(&t->job);
     t->is_race = is_race(&t->job);
@@ -314,7 +362,7 @@ static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES
         .vectors = t->vectors,
         .params_digest = digest,
         .device = "none",
-        .train_samples = samples,
+        .train_samples = sample_count(&t->job),
         .test_samples = 1,
         .parameters = worker->value_count,
     };
@@ -331,13 +379,26 @@ static enum status train(struct sim_training *t)
     }
     t->ranks = carriers_block(job_carriers(&t->job), process);
     t->worker->generation = link_generation(t->link);
-    t->worker->step = 0;
     status = prepare(t, digest);
     if (status != STATUS_OK) {
         return status;
     }
     t->exchange = link_exchange(t->link);
-    status = t->is_unsynchronised ? run_unsynchronised(t) : run_in_step(t);
+    t->snapshots = (struct sim_snapshots){
+        .link = t->link,
+        .job = &t->job,
+        .phase = t->phase,
+        .phases = &t->phases,
+        .params = t->params,
+        .value_count = t->layout.value_count,
+        .samples = sample_count(&t->job),
+        .ranks = t->ranks,
+        .makes_updates = t->delivers_gradients,
+        .is_race = t->is_race,
+        .settle = settle,
+        .context = t,
+    };
+    status = run_steps(t);
     if (status != STATUS_OK) {
         enum status verdict = link_verdict(t->link);
         return verdict != STATUS_OK ? verdict : status;
@@ -362,6 +423,7 @@ static enum status train_generation(struct sim_worker *worker, const struct link
         status = train(t);
     }
     link_destroy(t->link);
+    sim_snapshots_finish(&t->snapshots);
     optimizer_destroy(t->optimizer);
     free(t->params);
     free(t->vectors[0]);

@@ -10,8 +10,8 @@
  * only their number is known: all gradients are the same then, and what counts is how many.
  *
  * A worker may carry several ranks, each with a gradient of its own; where workers are
- * unsynchronised its ranks take turns. A job that goes on without a lost worker (--on-loss redeal)
- * begins anew: there are no checkpoints here. */
+ * unsynchronised its ranks take turns. A job that goes on, without a lost worker (--on-loss redeal)
+ * or resumed, goes on from its newest checkpoint (sim_snapshots.h). */
 #ifndef TESTS_SIM_SIM_WORKER_H
 #define TESTS_SIM_SIM_WORKER_H
 
@@ -40,7 +40,7 @@ struct sim_worker {
     bool is_over;
 
     uint32_t generation;          // of the job's processes, that welcomed it last
-    uint64_t step;                // that it has finished, in that generation
+    uint64_t step;                // of the job, that it has finished in that generation
     uint64_t ahead_max;           // most steps that it has begun behind the slowest one's finished
     float params[SIM_VALUES_MAX]; // in the end
 };

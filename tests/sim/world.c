@@ -2,6 +2,7 @@
 #include "tests/sim/world.h"
 
 #include "tests/sim/context.h"
+#include "tests/sim/drawing.h"
 #include "tests/sim/network.h"
 
 #include <assert.h>
@@ -42,7 +43,8 @@ struct due {
 };
 
 struct world {
-    uint64_t now_ns, event_count, order, random;
+    uint64_t now_ns, event_count, order;
+    struct drawing drawing;
     struct world_costs costs;
     struct network *network;
     struct sim_process processes[WORLD_PROCESSES_MAX];
@@ -66,14 +68,10 @@ static uint32_t stack_count;
  * Chance and time
  * ========================================================================================== */
 
-/* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t world_draw(uint64_t bound)
 {
     assert(bound > 0);
-    uint64_t mixed = world->random += UINT64_C(0x9E3779B97F4A7C15);
-    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94D049BB133111EB);
-    return (mixed ^ mixed >> 31) % bound;
+    return draw(&world->drawing, bound);
 }
 
 uint64_t world_now_ns(void)
@@ -450,7 +448,7 @@ void world_begin(uint64_t seed, const struct world_costs *costs)
     if (world == NULL) {
         abort();
     }
-    world->random = seed;
+    world->drawing.state = seed;
     world->costs = *costs;
     world->context = context_create();
     world->network = network_create();
