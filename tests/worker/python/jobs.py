@@ -75,11 +75,12 @@ def run_file(
     workers: int = 2,
     mode: str = "ring",
     variables: dict[str, str] | None = None,
+    python: str = sys.executable,
 ) -> Ended:
     """Runs a script that is there already, with its arguments."""
     ended = subprocess.run(
         [str(BUILD / "deploy" / "ringside"), "run", "-n", str(workers), "--mode", mode, "--out",
-         str(out), *options, "--", sys.executable, *program],
+         str(out), *options, "--", python, *program],
         env=environment(**(variables or {})), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
     return Ended(ended.returncode, ended.stdout, out)

@@ -87,7 +87,8 @@ class Exchange:
             if "first parameters differ" in str(error):
                 raise RingsideError(
                     f"{error}: call broadcast_parameters(model.state_dict(), root_rank=0) before "
-                    "training, or seed all processes alike",
+                    "training (Keras: give fit a BroadcastGlobalVariablesCallback(0)), or seed all "
+                    "processes alike",
                     error.status,
                 ) from None
             raise
@@ -320,7 +321,7 @@ def _name_parameters(
     return result
 
 
-def _updates_are_own(updates: str | None) -> bool:
+def updates_are_own(updates: str | None) -> bool:
     """Whether the script's optimizer makes them."""
     job = _job.current()
     is_ring = job.mode.split(":")[0] in ("ring", "local")
@@ -395,7 +396,7 @@ def DistributedOptimizer(
     if isinstance(optimizer, torch.optim.LBFGS):
         raise UnsupportedError("LBFGS computes gradients within its step: use another optimizer")
     passes = _check_passes(backward_passes_per_step)
-    makes_updates = _updates_are_own(updates)
+    makes_updates = updates_are_own(updates)
     factors = _factors(op, gradient_predivide_factor, makes_updates)
     pairs = _name_parameters(optimizer, named_parameters)
     exchange = Exchange(optimizer, pairs, passes, factors, makes_updates)
