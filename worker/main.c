@@ -9,6 +9,7 @@
 #include "common/trace/trace.h"
 #include "common/transport/local_address.h"
 #include "common/transport/transport.h"
+#include "worker/errands.h"
 #include "worker/link/link.h"
 #include "worker/link/process_trace.h"
 #include "worker/link/rank.h"
@@ -221,16 +222,16 @@ int main(int argc, char **argv)
     }
     signals_install();
     if (options.probe) {
-        return (int)exit_code(workplace_probe());
+        return (int)exit_code(errand_probe());
     }
     if (options.evaluate[0] != '\0') {
-        return (int)exit_code(workplace_evaluate(options.evaluate));
+        return (int)exit_code(errand_evaluate(options.evaluate));
     }
     if (options.pack[0] != '\0') {
-        return (int)exit_code(workplace_pack(options.pack, options.pack_jpeg));
+        return (int)exit_code(errand_pack(options.pack, options.pack_jpeg));
     }
     if (options.preview[0] != '\0') {
-        return (int)exit_code(workplace_preview(&(struct workplace_preview){
+        return (int)exit_code(errand_preview(&(struct errand_preview){
             .path = options.preview,
             .epoch = options.preview_epoch - 1,
             .sheet = options.preview_sheet - 1,
@@ -238,10 +239,10 @@ int main(int argc, char **argv)
         }));
     }
     if (options.describe_model) {
-        return (int)exit_code(workplace_describe_model());
+        return (int)exit_code(errand_describe_model());
     }
     if (options.backends) {
-        return (int)exit_code(workplace_print_backends());
+        return (int)exit_code(errand_print_backends());
     }
     struct health *health = NULL;
     if (options.health_port != 0 &&

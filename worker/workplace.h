@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "worker/data/dataset.h"
+#include "worker/data/normalized.h"
 #include "worker/device/device.h"
 #include "worker/train/trainer.h"
 
@@ -37,33 +38,18 @@ enum status workplace_build(struct workplace *workplace, const struct job *job, 
 void workplace_clear(struct workplace *workplace); // of what was built
 void workplace_close(struct workplace *workplace); // zeroed is fine
 
-/* --probe: opens the job's workplace as the first worker would, prints one JSON line. Reads the job
- * from standard input. */
-enum status workplace_probe(void);
+/* The parts of workplace_open. The job's options were checked. */
+enum status workplace_open_data(struct workplace *workplace, const struct job *job,
+                                const struct workplace_seat *seat); // and the device
+struct normalization workplace_normalization(const struct job *job);
 
-/* --evaluate: opens the newest whole checkpoint in the folder and evaluates it as the job on
- * standard input did, whose data and device may be others. Prints one JSON line. */
-enum status workplace_evaluate(const char *folder);
+/* One split of the job's images, as the model sees them. `tells`: warns of what is unusual about
+ * them. *normalization is resolved to its figures. */
+enum status workplace_open_images(const struct job *job, enum dataset_split split, bool tells,
+                                  struct normalization *normalization,
+                                  struct dataset **ret_dataset);
 
-/* --describe-model: prints the layers of the model of the job on standard input, as
- * description_make has them. */
-enum status workplace_describe_model(void);
-
-/* --pack: writes the images of the job on standard input to a pack, as JPEG files of this quality
- * (0: pixels), and prints what it has. */
-enum status workplace_pack(const char *path, uint32_t quality);
-
-/* --preview: which training images of the job on standard input are drawn, and where to. */
-struct workplace_preview {
-    const char *path;
-    uint32_t epoch, sheet; // from 0
-    uint32_t zoom;         // 0: as it fits
-};
-
-/* Prints what the sheet has. */
-enum status workplace_preview(const struct workplace_preview *preview);
-
-/* --backends: one JSON line each. */
-enum status workplace_print_backends(void);
+/* What a trainer is made of; borrows from the workplace. */
+struct trainer_tools workplace_tools(const struct workplace *workplace);
 
 #endif

@@ -445,28 +445,6 @@ static void text_that_is_no_job_is_refused(void **state)
     }
 }
 
-static void every_row_has_what_help_shows(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < job_option_count; i++) {
-        const struct option *row = &job_options[i];
-        assert_true(strlen(row->help) > 0 && row->fallback != NULL);
-        bool is_number =
-            row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
-        assert_true(!is_number || row->max > row->min);
-        bool may_have_word = (row->type == OPTION_REAL || row->type == OPTION_U32) && row->min > 0;
-        bool is_offered = row->type == OPTION_TEXT && row->is_valid != NULL;
-        bool is_chosen = row->type == OPTION_CHOICE || row->type == OPTION_NAME;
-        assert_true(row->choices != NULL ? is_chosen || may_have_word || is_offered : !is_chosen);
-        assert_true(is_chosen || row->type == OPTION_FLAG || row->metavar != NULL);
-        for (size_t j = 0; j < i; j++) {
-            assert_string_not_equal(row->name, job_options[j].name);
-            assert_true(row->letter == 0 || row->letter != job_options[j].letter);
-            assert_true(row->offset != job_options[j].offset);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,7 +477,6 @@ int main(void)
         cmocka_unit_test(a_resolved_job_comes_back_from_its_text),
         cmocka_unit_test(a_job_that_does_not_fit_is_not_encoded),
         cmocka_unit_test(text_that_is_no_job_is_refused),
-        cmocka_unit_test(every_row_has_what_help_shows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
