@@ -202,6 +202,39 @@ static bool ends_without_job(const struct worker_options *options)
            options->evaluate[0] != '\0' || options->pack[0] != '\0' || options->preview[0] != '\0';
 }
 
+/* What it is asked for in the place of training: one thing, and options of that alone. */
+static enum status check_errands(const struct option_program *program)
+{
+    static const char *const errands[] = {"probe", "evaluate", "describe-model",
+                                          "pack",  "preview",  "backends"};
+    static const struct {
+        const char *option, *errand;
+    } parts[] = {{"pack-jpeg", "pack"},
+                 {"preview-epoch", "preview"},
+                 {"preview-sheet", "preview"},
+                 {"preview-zoom", "preview"}};
+    const char *given = NULL;
+    for (size_t i = 0; i < sizeof(errands) / sizeof(errands[0]); i++) {
+        if (!options_was_given(program, errands[i])) {
+            continue;
+        }
+        if (given != NULL) {
+            log_error("--%s and --%s are two things: give one of them", given, errands[i]);
+            return STATUS_INVALID;
+        }
+        given = errands[i];
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (options_was_given(program, parts[i].option) &&
+            !options_was_given(program, parts[i].errand)) {
+            log_error("--%s would do nothing here: it takes --%s", parts[i].option,
+                      parts[i].errand);
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status worker_options_parse(int argc, char *const *argv, struct worker_options *ret_options,
                                  bool *ret_is_done)
 {
@@ -220,6 +253,9 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
     };
     struct worker_options *options = ret_options;
     enum status status = options_parse(&program, argc, argv, ret_is_done);
+    if (status == STATUS_OK && !*ret_is_done) {
+        status = check_errands(&program);
+    }
     if (status != STATUS_OK || *ret_is_done || ends_without_job(options)) {
         return status;
     }

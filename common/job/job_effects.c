@@ -133,6 +133,11 @@ static bool has_faults(const struct job *job)
     return faults.count > 0 && places == faults.count;
 }
 
+static bool evaluates(const struct job *job)
+{
+    return job->eval != EVALUATION_NONE;
+}
+
 static bool has_folders(const struct job *job)
 {
     const char *data = names_behind_synthetic(job->data);
@@ -172,6 +177,7 @@ static const struct effect effects[] = {
     {"transport", "auto", exchanges, EXCHANGES},
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
     {"bad-images", "fail", has_folders, "--data images:DIR"},
+    {"eval-size", "0", evaluates, "--eval epoch or end"},
     {"fault", "none", has_faults,
      "the ranks that it names (mode local has rank 0 alone), and for a shard " SERVERS},
     {"keep", "", has_checkpoints, "--checkpoint-every"},

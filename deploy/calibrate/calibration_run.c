@@ -66,16 +66,21 @@ static enum status check_options(const struct calibration_run *run)
     return STATUS_OK;
 }
 
+static bool is_count(double value)
+{
+    return value >= 1 && value <= UINT32_MAX && floor(value) == value;
+}
+
 /* What the summary says, in numbers. */
 static enum status take_summary(struct calibration_run *run)
 {
     char mode_name[MODE_TEXT_BYTES], model[JOB_NAME_BYTES];
     struct mode mode;
     double batch = run_folder_number(&run->folder, "batch_per_worker");
+    double workers = run_folder_number(&run->folder, "workers");
+    double parameters = run_folder_number(&run->folder, "parameters");
     const char *path = run->folder.path;
     run_folder_value(&run->folder, "mode", mode_name, sizeof(mode_name));
-    run->workers = (uint32_t)run_folder_number(&run->folder, "workers");
-    run->parameters = (uint64_t)run_folder_number(&run->folder, "parameters");
     if (!run_folder_is_completed(&run->folder)) {
         char outcome[64], *reason = run_folder_text(&run->folder, "reason");
         run_folder_outcome(&run->folder, outcome, sizeof(outcome));
@@ -98,13 +103,15 @@ static enum status take_summary(struct calibration_run *run)
                   path, mode_name);
         return STATUS_INVALID;
     }
-    if (!(batch >= 1 && batch < 1 << 24) || floor(batch) != batch || run->parameters == 0) {
-        log_error("%s has %g images of each worker's step and %llu parameters; calibrate from a "
-                  "run in which all workers have the same whole number of images",
-                  path, batch, (unsigned long long)run->parameters);
+    if (!is_count(batch) || !is_count(workers) || !is_count(parameters)) {
+        log_error("%s has %g workers with %g images of each step and %g parameters; calibrate from "
+                  "a run in which all workers have the same whole number of images",
+                  path, workers, batch, parameters);
         return STATUS_INVALID;
     }
     run->batch = (uint32_t)batch;
+    run->workers = (uint32_t)workers;
+    run->parameters = (uint64_t)parameters;
     return STATUS_OK;
 }
 

@@ -32,8 +32,9 @@ struct calibration_run {
  * prediction goes through. The value is as option_format writes it. */
 bool calibration_refuses(const char *option, const char *value);
 
-/* Reads a run folder. Refuses runs that were not completed, that have no timeline or one without
- * layers, and those whose steps are others than those that a prediction goes through. Logs. */
+/* Reads a run folder. Refuses runs that were not completed, that have no timeline or one in
+ * which no worker computes, and those whose steps are others than those that a prediction goes
+ * through. Logs. */
 enum status calibration_run_read(const char *path, struct calibration_run *ret_run);
 void calibration_run_finish(struct calibration_run *run); // zeroed is fine
 

@@ -15,7 +15,7 @@ struct fit_spread {
     struct spread spread; // SPREAD_NONE: below a thousandth of the mean
 };
 
-/* Of at least two times. Of an exponential and of a uniform distribution the one is taken under
+/* Of at least one time. Of an exponential and of a uniform distribution the one is taken under
  * which the times are likelier; its least value and width are the unbiased estimates. */
 struct fit_spread fit_spread(const double *times_s, size_t count);
 

@@ -42,7 +42,8 @@ static bool counts(const struct watcher *watcher, const struct timeline_event *e
     return event->step >= watcher->first && event->step < watcher->end;
 }
 
-/* Finds the steps that all workers have in the timeline, and have in the next one, too. */
+/* Finds the steps that count: not the first ones, nor the last, whose end is not seen. Whether any
+ * worker computes. */
 static bool find_steps(struct watcher *watcher)
 {
     uint64_t first = UINT64_MAX, last = 0;

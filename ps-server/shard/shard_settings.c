@@ -141,7 +141,7 @@ enum status shard_settings_hear(struct shard *shard, const struct part *part,
         if (disputes(shard, told, &said, push)) {
             return STATUS_MALFORMED;
         }
-        if (push->rank > told->rank) { // the first rank's count, whoever comes first
+        if (push->rank > told->rank) { // the lowest rank's settings hold, whoever comes first
             told->heard++;
             return STATUS_OK;
         }

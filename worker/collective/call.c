@@ -78,9 +78,7 @@ static void check_header(struct call *call, struct line *line)
 {
     line->is_checked = memcmp(&line->header, &call->header, sizeof(line->header)) == 0;
     if (!line->is_checked) {
-        *call->fault =
-            (struct team_fault){.rank = line->rank, .is_label = true, .other = line->header};
-        call->fault->other.label[TEAM_LABEL_BYTES - 1] = '\0';
+        *call->fault = team_fault_of_call(line->rank, &line->header);
         call->status = STATUS_MISMATCH;
     }
 }

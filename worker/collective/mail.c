@@ -58,9 +58,7 @@ static enum status run(struct letter *letter, bool (*move)(void *context),
     const struct team_work work = {move, is_complete, awaits, letter};
     enum status status = team_run(letter->team, &work, ret_fault);
     if (status == STATUS_OK && letter->is_refused) {
-        *ret_fault =
-            (struct team_fault){.rank = letter->other, .is_label = true, .other = letter->come};
-        ret_fault->other.label[TEAM_LABEL_BYTES - 1] = '\0';
+        *ret_fault = team_fault_of_call(letter->other, &letter->come);
         return STATUS_MISMATCH;
     }
     return status;

@@ -1,9 +1,8 @@
 /* A stream of bytes from one process to another, through memory that both have mapped.
  *
  * One process writes and one reads, each from one thread. Nothing here waits: a call moves what
- * there is room for, or what has come. Both count in bytes from the beginning, and go on at a
- * multiple of PIPE_ALIGNMENT behind each segment of what they move, so that values are aligned
- * where they lie. */
+ * there is room for, or what has come. Both count bytes from the beginning. Each segment
+ * takes whole lines of PIPE_ALIGNMENT bytes, so that the next one is aligned. */
 #ifndef WORKER_COLLECTIVE_PIPE_H
 #define WORKER_COLLECTIVE_PIPE_H
 

@@ -18,6 +18,8 @@
 #define MESSAGES_BYTES_MAX ((size_t)64 * 1024)
 #define SHARED_BYTES_MAX   ((size_t)8 * 1024 * 1024) // of all pipes of a kind to a process
 
+#define STASH_BYTES_MAX ((size_t)1 << 30) // of the messages of a process
+
 /* At the beginning of a region; the pipes lie behind it, by their senders, both kinds of each. */
 struct board {
     _Alignas(PIPE_ALIGNMENT) struct bell bell;
@@ -150,6 +152,13 @@ void team_say_presence(struct team *team, enum team_presence presence)
     wake_all(team);
 }
 
+struct team_fault team_fault_of_call(uint32_t rank, const struct team_header *other)
+{
+    struct team_fault fault = {.rank = rank, .is_label = true, .other = *other};
+    fault.other.label[TEAM_LABEL_BYTES - 1] = '\0';
+    return fault;
+}
+
 void team_say_steps(struct team *team, uint64_t given, uint64_t needed)
 {
     team->given_steps = given;
@@ -178,6 +187,9 @@ static bool make_room(struct stash *stash, size_t more)
         return true;
     }
     size_t kept = stash->end - stash->begin, capacity = 2 * kept + more;
+    if (kept > STASH_BYTES_MAX) {
+        return false;
+    }
     unsigned char *bytes = malloc(capacity);
     if (bytes == NULL) {
         return false;
@@ -190,7 +202,8 @@ static bool make_room(struct stash *stash, size_t more)
     return true;
 }
 
-/* Takes in what messages have come. Without memory they stay where they are. */
+/* Takes in what messages have come. Without memory, or with too many of them, they stay where they
+ * are, and their sender waits. */
 static void take_in(struct team *team)
 {
     for (uint32_t from = 0; from < team->options.world; from++) {

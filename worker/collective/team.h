@@ -54,6 +54,9 @@ struct team_fault {
     struct team_header other;
 };
 
+/* That another process makes the call `other`, which is text from outside. */
+struct team_fault team_fault_of_call(uint32_t rank, const struct team_header *other);
+
 struct team_options {
     uint32_t rank, world;           // world at most TEAM_SIZE_MAX
     bool (*is_over)(void *context); // whether the job is; asked now and then in waits

@@ -209,7 +209,8 @@ static void note_read(struct batcher *batcher, struct batch_slot *slot, uint32_t
     }
 }
 
-/* Portions after a failure are not handed out, so those that fail are of the first batches. */
+/* Nothing is handed out after a failure, and portions go in order: all batches before the failed
+ * one are complete or under way. */
 static void note_failure(struct batcher *batcher, uint64_t batch, enum status status)
 {
     if (batcher->failure == STATUS_OK || batch < batcher->failed) {

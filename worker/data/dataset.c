@@ -115,6 +115,31 @@ void dataset_scale_bytes(const struct pixels_source *source, const uint8_t *byte
     }
 }
 
+void dataset_convert_as_described(const struct dataset *dataset, const uint8_t *bytes,
+                                  float *ret_pixels)
+{
+    struct pixels_source source;
+    dataset->ops->describe(dataset, &source);
+    dataset_scale_bytes(&source, bytes, ret_pixels);
+}
+
+enum status dataset_read_by_bytes(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                                  uint32_t *ret_label)
+{
+    const struct shape *sample = &dataset->sample;
+    uint8_t *bytes = malloc((size_t)sample->channels * sample->rows * sample->columns);
+    if (bytes == NULL) {
+        log_error("not enough memory for an image");
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = dataset->ops->read_bytes(dataset, index, bytes, ret_label);
+    if (status == STATUS_OK) {
+        dataset->ops->convert(dataset, bytes, ret_pixels);
+    }
+    free(bytes);
+    return status;
+}
+
 void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
 {
     dataset->ops->convert(dataset, bytes, ret_pixels);

@@ -73,6 +73,13 @@ enum status dataset_read_bytes(const struct dataset *dataset, uint64_t index, ui
 void dataset_scale_bytes(const struct pixels_source *source, const uint8_t *bytes,
                          float *ret_pixels);
 
+/* `read` and `convert` of such datasets: by their `read_bytes`, and by the scale and shift that
+ * their `describe` says. */
+enum status dataset_read_by_bytes(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                                  uint32_t *ret_label);
+void dataset_convert_as_described(const struct dataset *dataset, const uint8_t *bytes,
+                                  float *ret_pixels);
+
 /* Makes the pixels of a stored sample: what dataset_read writes, of bytes that may have been
  * changed. */
 void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);

@@ -21,7 +21,8 @@ enum status draft_open(struct draft *draft, const char *path);
 /* Writes in the place that begins `at` so many bytes. Logs. */
 enum status draft_write(const struct draft *draft, const void *bytes, size_t size, uint64_t at);
 
-/* What becomes of it: on STATUS_OK it is on the disk, under its path; otherwise nothing is left.
+/* What becomes of it: on STATUS_OK its bytes are on the disk, and it has its name, which a power
+ * failure may still take; otherwise nothing is left.
  * Returns the status, or what went wrong here, which it logs. */
 enum status draft_finish(struct draft *draft, enum status status);
 

@@ -44,7 +44,8 @@ void loaders_destroy(struct loaders *loaders); // NULL is fine; after its source
 /* The lock of the loaders and of all their sources. */
 pthread_mutex_t *loaders_lock(struct loaders *loaders);
 
-/* Both with the lock held. A source that leaves waits for its own portions first. */
+/* Both with the lock held. Portions of a source that has left may still be under way: it
+ * waits for them afterwards. */
 void loaders_join(struct loaders *loaders, struct loaders_source *source);
 void loaders_leave(struct loaders *loaders, struct loaders_source *source);
 

@@ -28,31 +28,6 @@ static enum status normalized_read_bytes(const struct dataset *dataset, uint64_t
     return dataset_read_bytes(normalized->inner, index, ret_bytes, ret_label);
 }
 
-static void normalized_convert(const struct dataset *dataset, const uint8_t *bytes,
-                               float *ret_pixels)
-{
-    struct pixels_source source;
-    normalized_describe(dataset, &source);
-    dataset_scale_bytes(&source, bytes, ret_pixels);
-}
-
-static enum status normalized_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                                   uint32_t *ret_label)
-{
-    const struct shape *sample = &dataset->sample;
-    uint8_t *bytes = malloc((size_t)sample->channels * sample->rows * sample->columns);
-    if (bytes == NULL) {
-        log_error("not enough memory for an image");
-        return STATUS_NO_MEMORY;
-    }
-    enum status status = normalized_read_bytes(dataset, index, bytes, ret_label);
-    if (status == STATUS_OK) {
-        normalized_convert(dataset, bytes, ret_pixels);
-    }
-    free(bytes);
-    return status;
-}
-
 static void normalized_close(struct dataset *dataset)
 {
     struct normalized *normalized = (struct normalized *)dataset;
@@ -61,10 +36,10 @@ static void normalized_close(struct dataset *dataset)
 }
 
 static const struct dataset_ops normalized_ops = {
-    .read = normalized_read,
+    .read = dataset_read_by_bytes,
     .describe = normalized_describe,
     .read_bytes = normalized_read_bytes,
-    .convert = normalized_convert,
+    .convert = dataset_convert_as_described,
     .close = normalized_close,
 };
 

@@ -2,9 +2,9 @@
  * when its input is free. There is nothing to learn from it: labels are random, too.
  *
  * `synthetic:DATA` takes shape, classes and number of images from another dataset, at the size that
- * the job scales it to, and reads none of its images. Where DATA stores bytes, the noise is drawn
- * as bytes, too: a device that makes pixels of bytes is given as many as of DATA. Others copy
- * pixels that were made of them beforehand. */
+ * the job scales it to, and reads none of its images while it trains. Where DATA stores bytes, the
+ * noise is drawn as bytes, too: a device that makes pixels of bytes is given as many as of DATA.
+ * Others copy pixels that were made of them beforehand. */
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"

@@ -176,6 +176,11 @@ enum ringside_status ringside_all_gather_among(struct ringside *ringside,
     if (begun != RINGSIDE_OK) {
         return begun;
     }
+    if (own_bytes > SIZE_MAX / call.count) {
+        return handle_refuse(ringside, RINGSIDE_INVALID,
+                             "ringside_all_gather: %llu bytes of each of %u processes are too many",
+                             (unsigned long long)own_bytes, call.count);
+    }
     enum status status = gather(ringside, &call, own, own_bytes, ret_all, &fault);
     return end(ringside, &call, own_bytes, status, &fault);
 }

@@ -264,11 +264,11 @@ enum ringside_status ringside_change_groups(struct ringside *ringside,
         return entered;
     }
     struct handle_groups *of = ringside->groups;
-    bool is_relative = groups != NULL && groups[0].rate == -1, is_sound = true;
     if (groups == NULL || group_count != of->count) {
         return handle_refuse(ringside, RINGSIDE_INVALID,
                              "ringside_change_groups: there are %u groups", of->count);
     }
+    bool is_relative = groups[0].rate == -1, is_sound = true;
     for (uint32_t i = 0; i < group_count; i++) {
         struct optimizer_group group = group_of(ringside, &groups[i]);
         is_sound = is_sound && (is_relative ? group.rate == -1 : is_rate(group.rate));

@@ -294,7 +294,8 @@ enum ringside_status ringside_barrier_among(struct ringside *ringside,
 
 /* A message from one process to another: sizes and labels of both have to be the same, and messages
  * are received in the order in which they were sent. A send returns once the other has room for
- * what is left of the message, which it makes whenever it waits in a collective or for a message.
+ * what is left of the message, which it makes whenever it waits in a collective or for a message:
+ * up to 1 GiB of each other process.
  * RINGSIDE_UNSUPPORTED where processes do not all share memory. */
 enum ringside_status ringside_send(struct ringside *ringside, const void *bytes, uint64_t size,
                                    uint32_t to, const char *label);

@@ -28,6 +28,10 @@ static enum status sum_words(struct ringside *ringside, unsigned char *to, size_
         }
         status = link_sum(ringside->link, numbers, count);
         for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+            if (!(numbers[i] >= 0 && numbers[i] <= UINT32_MAX)) {
+                status = STATUS_MALFORMED; // others give what they like
+                break;
+            }
             uint32_t word = (uint32_t)numbers[i];
             size_t begin = i * WORD;
             memcpy(to + at + begin, &word, part - begin < WORD ? part - begin : WORD);
@@ -59,7 +63,7 @@ enum status sums_check(struct ringside *ringside, const struct call_options *cal
     enum status status = sums_gather(ringside, headers, sizeof(*headers));
     for (uint32_t i = 0; i < ringside->job.workers && status == STATUS_OK; i++) {
         if (memcmp(&headers[i], own, sizeof(*own)) != 0) {
-            *ret_fault = (struct team_fault){.rank = i, .is_label = true, .other = headers[i]};
+            *ret_fault = team_fault_of_call(i, &headers[i]);
             status = STATUS_MISMATCH;
         }
     }

@@ -110,8 +110,7 @@ static void describe_mismatch(const struct call_options *call, uint64_t bytes,
     describe(&fault->other, &own, other_text);
     snprintf(ret_why, WHY_BYTES,
              "the processes call different collectives: it calls %.130s, and worker %u %.130s; all "
-             "have to "
-             "call the same ones in the same order, with values of the same shape and type",
+             "have to call the same ones in the same order, with values of the same shape and type",
              own_text, fault->rank, other_text);
 }
 

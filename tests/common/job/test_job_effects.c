@@ -55,6 +55,8 @@ static void an_option_acts_only_beside_what_it_is_for(void **state)
     check("compress", SAMPLE_JOB("mode=local"), false);
     check("bad-images", SAMPLE_JOB("data=shapes"), false);
     check("bad-images", SAMPLE_JOB("data=images:/data"), true);
+    check("eval-size", SAMPLE_JOB("model=resnet20"), true);
+    check("eval-size", SAMPLE_JOB("model=resnet20", "eval=none"), false);
     check("fault", SAMPLE_JOB("mode=local", "fault=rank=1,step=2,kill"), false);
     check("fault", SAMPLE_JOB("mode=local", "fault=rank=0,step=2,kill"), true);
     check("fault", SAMPLE_JOB("mode=local", "fault=shard=0,step=2,kill"), false);

@@ -69,28 +69,6 @@ static void npz_describe(const struct dataset *dataset, struct pixels_source *re
     memcpy(ret_source->shift, npz->shift, sizeof(npz->shift));
 }
 
-static void npz_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
-{
-    struct pixels_source source;
-    npz_describe(dataset, &source);
-    dataset_scale_bytes(&source, bytes, ret_pixels);
-}
-
-static enum status npz_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                            uint32_t *ret_label)
-{
-    const struct shape *sample = &dataset->sample;
-    uint8_t *bytes = malloc((size_t)sample->channels * sample->rows * sample->columns);
-    if (bytes == NULL) {
-        log_error("not enough memory for an image");
-        return STATUS_NO_MEMORY;
-    }
-    enum status status = npz_read_bytes(dataset, index, bytes, ret_label);
-    npz_convert(dataset, bytes, ret_pixels);
-    free(bytes);
-    return status;
-}
-
 static void npz_close(struct dataset *dataset)
 {
     struct npz *npz = (struct npz *)dataset;
@@ -137,8 +115,8 @@ static void sort_by_class(const struct npz *npz, uint32_t *places, uint64_t *beg
     for (uint64_t i = 0; i < npz->images.count; i++) {
         begins[npz->labels[i] + 1]++;
     }
-    for (uint32_t class = 0; class < class_count; class ++) {
-        begins[class + 1] += begins[class];
+    for (uint32_t label = 0; label < class_count; label++) {
+        begins[label + 1] += begins[label];
     }
     for (uint64_t i = npz->images.count; i-- > 0;) {
         places[--begins[npz->labels[i] + 1]] = (uint32_t)i;
@@ -170,8 +148,8 @@ static enum status split(struct npz *npz, uint64_t seed, bool is_training)
     bool has_room = places != NULL && begins != NULL && held_back != NULL && npz->order != NULL;
     if (has_room) {
         sort_by_class(npz, places, begins);
-        for (uint32_t class = 0; class < class_count; class ++) {
-            validation_draw(seed, class, places + begins[class], begins[class + 1] - begins[class],
+        for (uint32_t label = 0; label < class_count; label++) {
+            validation_draw(seed, label, places + begins[label], begins[label + 1] - begins[label],
                             held_back);
         }
         take_part(npz, is_training, held_back);
@@ -305,9 +283,9 @@ static enum status npz_open(const char *path, const struct dataset_options *opti
 
 const struct dataset_ops dataset_npz_ops = {
     .open = npz_open,
-    .read = npz_read,
+    .read = dataset_read_by_bytes,
     .describe = npz_describe,
     .read_bytes = npz_read_bytes,
-    .convert = npz_convert,
+    .convert = dataset_convert_as_described,
     .close = npz_close,
 };

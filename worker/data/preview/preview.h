@@ -2,8 +2,8 @@
  *
  * They come from the batcher of training: in the order of an epoch, scaled, augmented and
  * normalised as there, by the same draws. So that they can be looked at, normalisation is undone:
- * a pixel becomes the byte that it would be made of. The drawn datasets have no bytes; of theirs,
- * PREVIEW_REACH deviations below and above the mean are black and white. */
+ * a pixel becomes the byte that it would be made of. Datasets that are drawn may have no bytes; of
+ * theirs, PREVIEW_REACH deviations below and above the mean are black and white. */
 #ifndef WORKER_DATA_PREVIEW_PREVIEW_H
 #define WORKER_DATA_PREVIEW_PREVIEW_H
 
