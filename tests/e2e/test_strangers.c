@@ -173,7 +173,7 @@ static void nobody_takes_a_large_frame_of_a_stranger(void **state)
     struct keyed_job run;
     char data[64], digest[PROGRAM_DIGEST_BYTES];
     const size_t frame = (size_t)400 << 20;
-    const char *const more[] = {"--steps", "60", NULL};
+    const char *const more[] = {"--steps", "600", NULL}; // it is not over before strangers come
     keyed_job_open(&run, "ps-sync", more);
     keyed_job_start_worker(&run, 0);
     keyed_job_start_worker(&run, 1);
