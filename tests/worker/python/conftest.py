@@ -43,5 +43,7 @@ class Tap:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config.option, "verbose"):  # without pytest's own terminal, asserts want it
+        config.option.verbose = 0
     if os.environ.get("RINGSIDE_TAP"):
         config.pluginmanager.register(Tap())

@@ -58,7 +58,7 @@ def printed(ended: Ended, what: str) -> list[float]:
 
 def check_report(ended: Ended, losses: list[float]) -> None:
     """The loss falls, and the job has heard of it."""
-    assert len(losses) >= 2 and losses == sorted(losses, reverse=True), ended.text
+    assert len(losses) >= 2 and losses[-1] < losses[0], ended.text
     mean = sum(losses) / len(losses)  # all epochs have as many images
     assert ended.summary["epochs"][0]["train_loss"] == pytest.approx(mean, abs=2e-4)
 
