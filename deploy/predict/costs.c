@@ -111,6 +111,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
         status = fields_refuse(fields, "batch", "has to be a whole number");
     }
     costs->batch = (uint32_t)batch;
+    costs->is_measured = json_object_get(fields->object, "measured") != NULL;
     if (status == STATUS_OK) {
         status = read_layers(fields, costs);
     }

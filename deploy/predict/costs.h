@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/vector/layout.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define COSTS_LAYERS_MAX 1024
@@ -33,6 +34,7 @@ struct costs {
     double message_s;     // of sender and receiver, each
     double sum_bandwidth; // bytes of received values added up per second; 0: in no time
     struct spread spread;
+    bool is_measured; // the file says from what
 };
 
 /* Reads a file. Logs what is wrong. */

@@ -266,6 +266,7 @@ static enum status read_all(const struct fields *fields, struct network *network
     if (status != STATUS_OK) {
         return status;
     }
+    network->is_measured = json_object_get(fields->object, "measured") != NULL;
     network->switches = calloc(json_array_size(switches), sizeof(*network->switches));
     network->hosts = calloc(NETWORK_HOSTS_MAX, sizeof(*network->hosts));
     network->links = calloc((size_t)3 * NETWORK_HOSTS_MAX + 2 * json_array_size(switches),

@@ -45,6 +45,7 @@ struct network {
     uint32_t host_count, switch_count, link_count;
     double flow_bandwidth;  // of one connection; 0: no limit
     bool has_server_places; // otherwise servers run beside workers
+    bool is_measured;       // the file says from what
 };
 
 /* Reads a file. Logs what is wrong. network_finish frees it. */

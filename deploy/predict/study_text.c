@@ -5,7 +5,6 @@
 #include <string.h>
 
 static const char *const left_out[] = {
-    "costs are taken as they are given: nothing was measured, and no interval is known",
     "computing is as fast while messages are sent and sums are made, also where workers share "
     "cores",
     "all-reduces in the memory of one host, and NCCL: the model sends messages there, too",
@@ -18,6 +17,16 @@ static const char *const left_out[] = {
     "headers of messages, encryption and compression",
 };
 #define LEFT_OUT_COUNT (sizeof(left_out) / sizeof(left_out[0]))
+#define ORIGIN_BYTES   160
+
+/* What is known of the values of the files, which is the first gap. */
+static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES])
+{
+    static const char *const origins[] = {"taken as given",
+                                          "as measured, which the file describes"};
+    snprintf(ret_text, ORIGIN_BYTES, "costs are %s, the network is %s, and no interval is known",
+             origins[study->costs->is_measured], origins[study->network->is_measured]);
+}
 
 static const char *link_name(const struct study *study, const struct study_point *point)
 {
@@ -63,6 +72,8 @@ static void print_reduced(const struct study *study, FILE *stream)
 
 void study_print(const struct study *study, FILE *stream)
 {
+    char origin[ORIGIN_BYTES];
+    format_origin(study, origin);
     print_basis(study, stream);
     fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s  %-18s %s\n", "mode",
             "workers", "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
@@ -87,8 +98,10 @@ void study_print(const struct study *study, FILE *stream)
             made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
     print_reduced(study, stream);
-    fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
-                    "much. What the model leaves out:\n");
+    fprintf(stream,
+            "\nThe limiter is the cost without which a step would be shortest, and by how "
+            "much. What the model leaves out:\n- %s\n",
+            origin);
     for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
         fprintf(stream, "- %s\n", left_out[i]);
     }
@@ -128,7 +141,10 @@ static json_t *point_json(const struct study *study, const struct study_point *p
 json_t *study_json(const struct study *study)
 {
     json_t *points = json_array(), *gaps = json_array();
-    bool is_whole = points != NULL && gaps != NULL;
+    char origin[ORIGIN_BYTES];
+    format_origin(study, origin);
+    bool is_whole =
+        points != NULL && gaps != NULL && json_array_append_new(gaps, json_string(origin)) == 0;
     for (size_t i = 0; i < study->point_count && is_whole; i++) {
         is_whole = json_array_append_new(points, point_json(study, &study->points[i])) == 0;
     }
