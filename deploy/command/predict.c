@@ -27,7 +27,7 @@ struct predict_options {
     double bucket_mb;
     char straggler[JOB_PATH_BYTES];
     uint64_t seed;
-    bool json;
+    bool approximate, json;
 };
 
 static bool all_reduce_is_valid(const char *text, char *ret_why, size_t why_size)
@@ -115,6 +115,12 @@ static const struct option rows[] = {
      OPTION_RANGE(1, 1000000),
      .metavar = "COUNT",
      .help = "steps of each worker that are counted, behind three that are not"},
+    {.name = "approximate",
+     FIELD(FLAG, approximate),
+     .fallback = "false",
+     .help =
+         "one worker or server stands for all in large jobs, also where steps may be off by more "
+         "than 1 %; the output says by how much"},
     {.name = "json",
      FIELD(FLAG, json),
      .fallback = "false",
@@ -316,6 +322,7 @@ static void fill_study(const struct predict_options *options, struct study *stud
     study->costs_file = options->costs;
     study->network_file = options->network;
     study->counted = options->steps;
+    study->is_approximate = options->approximate;
 }
 
 static enum exit_code run(int argc, char **argv, struct study *study, struct costs *costs)

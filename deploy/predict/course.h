@@ -1,5 +1,6 @@
 /* The course of a predicted job. For the files of this folder that have a part of it: `prediction`
- * the workers' steps, `course_ring` all-reduces, `course_servers` pushes and replies. */
+ * the workers' steps, `course_plan` what is simulated of them, `course_ring` all-reduces,
+ * `course_servers` pushes and replies. */
 #ifndef DEPLOY_PREDICT_COURSE_H
 #define DEPLOY_PREDICT_COURSE_H
 
@@ -22,10 +23,11 @@ struct course {
     const struct costs *costs;
     const struct network *whole;   // the network as it is
     const struct network *network; // through which messages go: the same, or a reduced one
-    double work_max;
+    const struct prediction_extent *extent;
+    struct prediction_estimate estimate;
     struct layout layout;
     struct straggler straggler;
-    struct all_reduce_limits limits;
+    enum all_reduce *algorithms;    // (buckets) by the size that they have before a reduction
     double *forward_s, *backward_s; // (buckets)
     struct course_worker *workers;
     struct clocks clocks;       // steps that each worker has made, so the one that it makes
@@ -46,6 +48,12 @@ struct course {
 
 /* Floats of a bucket have their final value at the worker of this index. */
 void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64_t count);
+
+/* Chooses algorithms and fills in the estimate, once processes have hosts. */
+void course_plan(struct course *course);
+
+/* Makes the network and the workers of the reduced job. */
+enum status course_reduce(struct course *course);
 
 /* An exchange: what it does with a bucket that is ready, and with a packet. */
 struct course_exchange {

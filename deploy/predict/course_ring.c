@@ -287,8 +287,7 @@ static enum status ring_create(struct course *course)
         return STATUS_NO_MEMORY;
     }
     for (uint32_t b = 0; b < bucket_count; b++) {
-        ring->buckets[b].algorithm =
-            all_reduce_of_bucket(&course->limits, course->layout.buckets[b].count);
+        ring->buckets[b].algorithm = course->algorithms[b];
         ring->buckets[b].segments = ring_segment_count(chunk_of(course, b, 0), SEGMENT_FLOATS);
         for (uint32_t w = 0; w < course->simulated; w++) {
             struct ring_place *place = place_of(course, w, b);

@@ -3,11 +3,8 @@
 
 #include "common/base/log.h"
 #include "common/job/phases.h"
-#include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
-#include "worker/exchange/chunks/ring_plan.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,40 +123,6 @@ static void wake(void *owner, uint32_t index, uint32_t tag)
     }
 }
 
-/* What a worker would measure of the way to another. */
-static void choose_algorithm(struct course *course)
-{
-    uint32_t workers = course->job->workers;
-    struct all_reduce_path path = {.message_ns = (uint64_t)(course->costs->message_s * 1e9)};
-    struct network_route route;
-    double bandwidth = course->network->flow_bandwidth;
-    uint64_t all = course->layout.value_count;
-    switch (course->job->all_reduce) {
-    case ALL_REDUCE_CHOICE_HALVING:
-        course->limits = (struct all_reduce_limits){.halving_floats_max = all};
-        return;
-    case ALL_REDUCE_CHOICE_DIRECT:
-        course->limits = (struct all_reduce_limits){.direct_floats_max = all};
-        return;
-    case ALL_REDUCE_CHOICE_RING:
-    case ALL_REDUCE_CHOICE_NCCL:
-        return;
-    case ALL_REDUCE_CHOICE_AUTO:
-        break;
-    }
-    if (workers < 2) {
-        return;
-    }
-    network_find_route(course->network, course->hosts[0], course->hosts[workers - 1], &route);
-    for (uint32_t i = 0; i < route.link_count; i++) {
-        double own = course->network->links[route.links[i]].bandwidth;
-        bandwidth = own > 0 && (bandwidth <= 0 || own < bandwidth) ? own : bandwidth;
-    }
-    path.latency_ns = (uint64_t)(route.latency_s * 1e9) + 2 * path.message_ns;
-    path.bandwidth = bandwidth > 0 ? (uint64_t)bandwidth : UINT64_MAX;
-    course->limits = all_reduce_choose(workers, workers <= ALL_REDUCE_DIRECT_MAX, &path);
-}
-
 static enum status check_straggler(struct course *course)
 {
     char why[256];
@@ -180,14 +143,16 @@ static enum status allocate(struct course *course)
 {
     const struct job *job = course->job;
     uint32_t buckets = course->layout.bucket_count;
+    course->algorithms = calloc(buckets, sizeof(*course->algorithms));
     course->forward_s = calloc(buckets, sizeof(double));
     course->backward_s = calloc(buckets, sizeof(double));
     course->workers = calloc(job->workers, sizeof(*course->workers));
     course->hosts = calloc(job->workers + course->parts, sizeof(*course->hosts));
     course->message_s = calloc(job->workers + course->parts, sizeof(*course->message_s));
     bool has_clocks = clocks_init(&course->clocks, job->workers);
-    if (!has_clocks || course->forward_s == NULL || course->backward_s == NULL ||
-        course->workers == NULL || course->hosts == NULL || course->message_s == NULL) {
+    if (!has_clocks || course->algorithms == NULL || course->forward_s == NULL ||
+        course->backward_s == NULL || course->workers == NULL || course->hosts == NULL ||
+        course->message_s == NULL) {
         return STATUS_NO_MEMORY;
     }
     for (uint32_t p = 0; p < job->workers + course->parts; p++) {
@@ -206,60 +171,6 @@ static enum status allocate(struct course *course)
     return STATUS_OK;
 }
 
-/* What a step of all workers takes: messages, and how many flows change when one begins or ends. */
-static double work_of_step(const struct course *course)
-{
-    double n = course->job->workers, work = 0;
-    double pairs = n * course->parts;
-    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
-        uint64_t floats = course->layout.buckets[b].count;
-        double segments = ceil((double)floats / n / (double)SEGMENT_FLOATS);
-        enum all_reduce algorithm = all_reduce_of_bucket(&course->limits, floats);
-        double hops = halving_hop_count(course->job->workers);
-        if (course->parts > 0) {
-            work += 2 * pairs * (100 + 2 * pairs);
-        } else if (algorithm == ALL_REDUCE_HALVING) {
-            work += n * hops * hops * 100;
-        } else {
-            work += 2 * n * n * segments * (algorithm == ALL_REDUCE_RING ? 100 : 2 * n * n);
-        }
-    }
-    return work;
-}
-
-/* Messages of a worker to all servers cost it as many, also where one server stands for them. */
-static enum status reduce_servers(struct course *course)
-{
-    uint32_t workers = course->job->workers;
-    if (!mode_updates_on_push(course->job->mode.kind)) {
-        course->shards = 1;
-    }
-    for (uint32_t w = 0; w < workers; w++) {
-        course->message_s[w] *= (double)course->parts / course->shards;
-    }
-    return reduction_of_servers(course->whole, workers, course->parts, course->shards,
-                                course->hosts, &course->reduction);
-}
-
-/* One worker's chunks are all alike, so that they are those of the others, too. */
-static enum status reduce_ring(struct course *course)
-{
-    uint32_t workers = course->job->workers;
-    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
-        struct span *bucket = &course->layout.buckets[b];
-        bucket->count = (bucket->count + workers - 1) / workers * workers;
-    }
-    course->simulated = 1;
-    return reduction_of_ring(course->whole, workers, course->hosts, &course->reduction);
-}
-
-static enum status reduce(struct course *course)
-{
-    enum status status = course->parts > 0 ? reduce_servers(course) : reduce_ring(course);
-    course->network = &course->reduction.network;
-    return status;
-}
-
 static enum status create_engine(struct course *course)
 {
     const struct course_exchange *exchange = exchange_of(course);
@@ -273,6 +184,7 @@ static enum status create_engine(struct course *course)
     return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
 }
 
+/* Everything that comes before a job is reduced. */
 static enum status prepare(struct course *course)
 {
     const struct job *job = course->job;
@@ -291,8 +203,13 @@ static enum status prepare(struct course *course)
     if (status != STATUS_OK) {
         return status;
     }
-    choose_algorithm(course);
-    status = work_of_step(course) > course->work_max ? reduce(course) : STATUS_OK;
+    course_plan(course);
+    return STATUS_OK;
+}
+
+static enum status begin(struct course *course)
+{
+    enum status status = course->estimate.is_reduced ? course_reduce(course) : STATUS_OK;
     return status == STATUS_OK ? create_engine(course) : status;
 }
 
@@ -311,6 +228,7 @@ static void finish(struct course *course)
     free(course->message_s);
     free(course->hosts);
     free(course->workers);
+    free(course->algorithms);
     free(course->forward_s);
     free(course->backward_s);
 }
@@ -395,15 +313,17 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
     read_counts(course, counts + count_size(course));
     double seconds = engine_now(course->engine) - began_s,
            steps = (double)course->simulated * counted;
-    struct prediction made = {.step_s = seconds / counted,
-                              .compute_s = (course->compute_s - then.compute_s) / steps,
-                              .delay_s = (course->delay_s - then.delay_s) / steps,
-                              .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps,
-                              .staleness = course->staleness,
-                              .lead_max = course->lead_max,
-                              .is_reduced = course->network != course->whole,
-                              .simulated = course->simulated,
-                              .simulated_servers = course->shards};
+    struct prediction made = {
+        .step_s = seconds / counted,
+        .compute_s = (course->compute_s - then.compute_s) / steps,
+        .delay_s = (course->delay_s - then.delay_s) / steps,
+        .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps,
+        .staleness = course->staleness,
+        .lead_max = course->lead_max,
+        .is_reduced = course->network != course->whole,
+        .reduction_error = course->estimate.is_reduced ? course->estimate.reduction_error : 0,
+        .simulated = course->simulated,
+        .simulated_servers = course->shards};
     made.wait_s = made.step_s - made.compute_s - made.delay_s - made.optimizer_s;
     made.wait_s = made.wait_s > 0 ? made.wait_s : 0;
     if (made.step_s > 0) {
@@ -428,23 +348,56 @@ static enum status measure(struct course *course, uint32_t warm, uint32_t counte
     return status;
 }
 
+static struct course *course_create(const struct job *job, const struct costs *costs,
+                                    const struct network *network,
+                                    const struct prediction_extent *extent)
+{
+    struct course *course = calloc(1, sizeof(*course));
+    if (course != NULL) {
+        course->job = job;
+        course->costs = costs;
+        course->network = course->whole = network;
+        course->extent = extent;
+    }
+    return course;
+}
+
+static void course_destroy(struct course *course)
+{
+    finish(course);
+    free(course);
+}
+
+enum status prediction_estimate(const struct job *job, const struct costs *costs,
+                                const struct network *network,
+                                const struct prediction_extent *extent,
+                                struct prediction_estimate *ret_estimate)
+{
+    struct course *course = course_create(job, costs, network, extent);
+    if (course == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = prepare(course);
+    *ret_estimate = course->estimate;
+    course_destroy(course);
+    return status;
+}
+
 enum status prediction_make(const struct job *job, const struct costs *costs,
                             const struct network *network, const struct prediction_extent *extent,
                             struct prediction *ret_prediction)
 {
-    struct course *course = calloc(1, sizeof(*course));
+    struct course *course = course_create(job, costs, network, extent);
     if (course == NULL) {
         return STATUS_NO_MEMORY;
     }
-    course->job = job;
-    course->costs = costs;
-    course->network = course->whole = network;
-    course->work_max = extent->work_max;
     enum status status = prepare(course);
+    if (status == STATUS_OK) {
+        status = begin(course);
+    }
     if (status == STATUS_OK) {
         status = measure(course, extent->warm, extent->counted, ret_prediction);
     }
-    finish(course);
-    free(course);
+    course_destroy(course);
     return status;
 }

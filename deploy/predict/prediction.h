@@ -17,6 +17,7 @@ struct prediction {
     uint32_t busiest_link;                          // NETWORK_NONE: no link with a limit is used
     double busiest_bytes, busiest_use;              // per step, and the share of its bandwidth
     bool is_reduced;                                // made in small (reduction.h)
+    double reduction_error;                         // by this share of a step it may be off then
     uint32_t simulated;                             // workers: all, or one that stands for all
     uint32_t simulated_servers;                     // the same
     struct staleness staleness;                     // of gradients on every server; 0 in ring
@@ -25,11 +26,29 @@ struct prediction {
 
 struct prediction_extent {
     uint32_t warm, counted; // steps of each worker: that are not counted, and that are
-    double work_max;        // of a step of all workers, before one of many stands for all
+    double work_max;        // of a step of all workers; with more a job is made in small
+    double error_max;       // unless that may be off by more than this share of a step
 };
 
 /* About one nanosecond for each is what a step takes. */
 #define PREDICTION_WORK_MAX 1e7
+
+/* Of what is made in small, and of what may be if that is asked for. */
+#define PREDICTION_ERROR_MAX       0.01
+#define PREDICTION_ERROR_MAX_ASKED 1.0
+
+/* How long a prediction takes, and why. */
+struct prediction_estimate {
+    double work;            // of a step of all workers
+    double reduction_error; // of what is made in small; INFINITY: this job cannot be
+    bool is_reduced;
+};
+
+/* Before prediction_make, which does as it says. Logs. */
+enum status prediction_estimate(const struct job *job, const struct costs *costs,
+                                const struct network *network,
+                                const struct prediction_extent *extent,
+                                struct prediction_estimate *ret_estimate);
 
 /* Of a job in any mode but local. Logs. */
 enum status prediction_make(const struct job *job, const struct costs *costs,

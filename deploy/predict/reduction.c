@@ -3,6 +3,7 @@
 
 #include "common/plan/halving_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,82 @@ void reduction_finish(struct reduction *reduction)
     free(reduction->origins);
     free(reduction->scales);
     free(reduction->halving_stretch);
+}
+
+#define ERROR_EVEN 0.01 // nothing sets those apart that one stands for
+
+/* Where something does. Of halving no bound is known: who is early takes bandwidth from those that
+ * are late, which one that stands for all does not, and the more so the larger the buckets. */
+static const double errors[] = {
+    [REDUCTION_RING] = 0.20,
+    [REDUCTION_HALVING] = INFINITY,
+    [REDUCTION_SYNC] = 0.08,
+    [REDUCTION_RACES] = 0.10,
+};
+
+/* Whether each worker has a host to itself, and their links have the same bandwidth. */
+static bool have_equal_links(const struct network *network, uint32_t workers, uint32_t servers,
+                             const uint32_t *hosts)
+{
+    double bandwidth = network->links[network->hosts[hosts[0]].up].bandwidth;
+    uint32_t first = UINT32_MAX, last = 0;
+    for (uint32_t w = 0; w < workers; w++) {
+        const struct network_host *host = &network->hosts[hosts[w]];
+        if (host->workers > 1 || network->links[host->up].bandwidth != bandwidth) {
+            return false;
+        }
+        first = hosts[w] < first ? hosts[w] : first;
+        last = hosts[w] > last ? hosts[w] : last;
+    }
+    for (uint32_t k = 0; k < servers; k++) {
+        if (hosts[workers + k] >= first && hosts[workers + k] <= last) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool are_below_one_switch(const struct network *network, uint32_t workers,
+                                 const uint32_t *hosts)
+{
+    const struct network_host *first = &network->hosts[hosts[0]];
+    for (uint32_t w = 0; w < workers; w++) {
+        const struct network_host *host = &network->hosts[hosts[w]];
+        if (host->above != first->above || host->latency_s != first->latency_s) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether only delays and switches could set those apart that one stands for. Several servers get
+ * out of step with each other, and so do workers whose halving has hops of different sizes. */
+static bool is_even(enum reduction_kind kind, uint32_t workers, uint32_t servers)
+{
+    switch (kind) {
+    case REDUCTION_RING:
+        return true;
+    case REDUCTION_HALVING:
+        return (workers & (workers - 1)) == 0;
+    case REDUCTION_SYNC:
+        return servers == 1;
+    case REDUCTION_RACES:
+        return false;
+    }
+    return false;
+}
+
+double reduction_error(enum reduction_kind kind, const struct network *network, uint32_t workers,
+                       uint32_t servers, const uint32_t *hosts, bool has_delays)
+{
+    if (!have_equal_links(network, workers, servers, hosts)) {
+        return INFINITY;
+    }
+    if (!has_delays && is_even(kind, workers, servers) &&
+        (servers > 0 || are_below_one_switch(network, workers, hosts))) {
+        return ERROR_EVEN;
+    }
+    return errors[kind];
 }
 
 /* What flows of one hop are on each link. */
@@ -165,26 +242,20 @@ static void *copy(const void *items, size_t count, size_t size)
     return made;
 }
 
-/* Whether all workers have hosts of their own with equal links, which only they use. */
-static bool are_alike(const struct network *network, uint32_t workers, uint32_t servers,
-                      const uint32_t *hosts)
+/* No flow of a worker has more than its share of that worker's link. */
+static void cap_flows(uint32_t workers, uint32_t servers, const uint32_t *hosts,
+                      struct network *network)
 {
     double bandwidth = network->links[network->hosts[hosts[0]].up].bandwidth;
-    uint32_t first = UINT32_MAX, last = 0;
+    double own = bandwidth / servers, flow = network->flow_bandwidth;
+    if (bandwidth <= 0) {
+        return;
+    }
+    network->flow_bandwidth = flow > 0 && flow < own ? flow : own;
     for (uint32_t w = 0; w < workers; w++) {
-        const struct network_host *host = &network->hosts[hosts[w]];
-        if (host->workers > 1 || network->links[host->up].bandwidth != bandwidth) {
-            return false;
-        }
-        first = hosts[w] < first ? hosts[w] : first;
-        last = hosts[w] > last ? hosts[w] : last;
+        network->links[network->hosts[hosts[w]].up].may_saturate = false;
+        network->links[network->hosts[hosts[w]].down].may_saturate = false;
     }
-    for (uint32_t k = 0; k < servers; k++) {
-        if (hosts[workers + k] >= first && hosts[workers + k] <= last) {
-            return false;
-        }
-    }
-    return bandwidth > 0;
 }
 
 /* One server of many has its own links, and a share of the others. */
@@ -218,15 +289,7 @@ enum status reduction_of_servers(const struct network *network, uint32_t workers
         ret_reduction->origins[i] = i;
         ret_reduction->scales[i] = 1;
     }
-    if (are_alike(network, workers, servers, hosts)) {
-        const struct network_host *worker = &network->hosts[hosts[0]];
-        double own = network->links[worker->up].bandwidth / servers, flow = made->flow_bandwidth;
-        made->flow_bandwidth = flow > 0 && flow < own ? flow : own;
-        for (uint32_t w = 0; w < workers; w++) {
-            made->links[made->hosts[hosts[w]].up].may_saturate = false;
-            made->links[made->hosts[hosts[w]].down].may_saturate = false;
-        }
-    }
+    cap_flows(workers, servers, hosts, made);
     if (kept < servers) {
         divide_links(servers, &made->hosts[hosts[workers]], ret_reduction);
     }

@@ -7,14 +7,32 @@
  *
  * In ps-sync one server stands for all, and links that all servers use have a share. In ps-ssp and
  * ps-async all servers are there, as each has a queue of its own. In both, each flow may have its
- * share of a worker's link and no more, where workers are alike: then only links of servers and
- * switches are shared, and flows of many workers are one class. */
+ * share of a worker's link and no more: then only links of servers and switches are shared, and
+ * flows of many workers are one class.
+ *
+ * A reduced job may differ from the whole one, and reduction_error says by how much. */
 #ifndef DEPLOY_PREDICT_REDUCTION_H
 #define DEPLOY_PREDICT_REDUCTION_H
 
 #include "common/base/status.h"
 #include "common/job/all_reduce.h"
 #include "deploy/predict/network.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum reduction_kind {
+    REDUCTION_RING,    // by rings or directly
+    REDUCTION_HALVING, // halving and doubling of some bucket, or of all
+    REDUCTION_SYNC,    // with servers
+    REDUCTION_RACES,   // with servers, each gradient an update
+};
+
+/* By what share of a step a reduced job may differ from the whole one. tests/deploy/predict/
+ * test_reduction.c compares both, and pins these figures. INFINITY: no bound is known.
+ * hosts: (workers + servers). */
+double reduction_error(enum reduction_kind kind, const struct network *network, uint32_t workers,
+                       uint32_t servers, const uint32_t *hosts, bool has_delays);
 
 struct reduction {
     struct network network;              // owns its lists
@@ -28,7 +46,8 @@ struct reduction {
 enum status reduction_of_ring(const struct network *network, uint32_t workers, uint32_t *hosts,
                               struct reduction *ret_reduction);
 
-/* hosts: (workers + servers). kept: of the servers, 1 or all. */
+/* Only where reduction_error is finite. hosts: (workers + servers). kept: of the servers, 1 or all.
+ */
 enum status reduction_of_servers(const struct network *network, uint32_t workers, uint32_t servers,
                                  uint32_t kept, const uint32_t *hosts,
                                  struct reduction *ret_reduction);

@@ -68,6 +68,7 @@ static const struct {
     {"messages", remove_messages}, {"sums", remove_sums},     {"bandwidth", remove_bandwidth},
     {"latency", remove_latency},
 };
+#define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
 
 static void *copy(const void *items, size_t size)
 {
@@ -105,10 +106,19 @@ static void basis_destroy(struct basis *basis)
     free(basis);
 }
 
+static struct prediction_extent extent_of(const struct study *study)
+{
+    return (struct prediction_extent){
+        .warm = STUDY_WARM_STEPS,
+        .counted = study->counted,
+        .work_max = PREDICTION_WORK_MAX,
+        .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX};
+}
+
 static enum status make(const struct study *study, const struct job *job, const struct costs *costs,
                         const struct network *network, struct prediction *ret_prediction)
 {
-    const struct prediction_extent extent = {STUDY_WARM_STEPS, study->counted, PREDICTION_WORK_MAX};
+    const struct prediction_extent extent = extent_of(study);
     return prediction_make(job, costs, network, &extent, ret_prediction);
 }
 
@@ -117,7 +127,7 @@ static enum status find_limiter(const struct study *study, const struct job *job
 {
     double shortest_s = point->made.step_s * (1 - 1e-9); // less is rounding
     point->limiter = "nothing";
-    for (size_t i = 0; i < sizeof(limiters) / sizeof(limiters[0]); i++) {
+    for (size_t i = 0; i < LIMITER_COUNT; i++) {
         struct prediction without;
         struct basis *basis = basis_create(study, job);
         if (basis == NULL) {
@@ -157,6 +167,28 @@ static enum status find_alone(const struct study *study, double *ret_images_per_
     return status;
 }
 
+/* A whole job with many messages takes long, and its limiter takes as many predictions more. */
+static enum status tell_if_long(const struct study *study, const struct job *job)
+{
+    const struct prediction_extent extent = extent_of(study);
+    struct prediction_estimate estimate;
+    char advice[80] = "";
+    enum status status = prediction_estimate(job, study->costs, study->network, &extent, &estimate);
+    if (status != STATUS_OK || estimate.is_reduced) {
+        return status;
+    }
+    double seconds = 1e-9 * estimate.work * (extent.warm + extent.counted) * (1 + LIMITER_COUNT);
+    if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
+        snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
+                 100 * estimate.reduction_error);
+    }
+    if (seconds > STUDY_LONG_S) {
+        log_warn("%s among %u workers: simulating all of them takes more than %.0f s%s",
+                 mode_text(job->mode).text, job->workers, seconds, advice);
+    }
+    return STATUS_OK;
+}
+
 enum status study_make_point(const struct study *study, struct study_point *point)
 {
     struct job job = study->job;
@@ -165,6 +197,9 @@ enum status study_make_point(const struct study *study, struct study_point *poin
     job.workers = point->workers;
     job.servers = point->servers;
     enum status status = find_alone(study, &alone);
+    if (status == STATUS_OK) {
+        status = tell_if_long(study, &job);
+    }
     if (status == STATUS_OK) {
         status = make(study, &job, study->costs, study->network, &point->made);
     }

@@ -55,16 +55,13 @@ static void print_reduced(const struct study *study, FILE *stream)
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         if (point->made.is_reduced) {
-            fprintf(stream, "\nIn %s among %u, %s: %s.", mode_text(point->mode).text,
-                    point->workers,
+            fprintf(stream, "\nIn %s among %u, %s: steps may be off by %.0f %%.",
+                    mode_text(point->mode).text, point->workers,
                     point->made.simulated < point->workers ? "one worker stands for all"
                     : point->made.simulated_servers < point->servers
                         ? "one server stands for all"
                         : "each flow has its share of a worker's link and no more",
-                    mode_updates_on_push(point->mode.kind)
-                        ? "steps may differ by 4 % from those in full"
-                        : "steps may differ by 2 % from those in full, with halving-doubling "
-                          "and delays by 9 %");
+                    100 * point->made.reduction_error);
         }
     }
     fprintf(stream, "\n");
@@ -123,7 +120,7 @@ static json_t *point_json(const struct study *study, const struct study_point *p
     const struct prediction *made = &point->made;
     return json_pack(
         "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
-        "s:f, s:s, s:f, s:o, s:I, s:b, s:I, s:I}",
+        "s:f, s:s, s:f, s:o, s:I, s:b, s:f, s:I, s:I}",
         "mode", mode_text(point->mode).text, "workers", (json_int_t)point->workers, "servers",
         (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up", point->speed_up,
         "efficiency_percent", 100 * point->efficiency, "step_ms", 1e3 * made->step_s, "compute_ms",
@@ -134,8 +131,9 @@ static json_t *point_json(const struct study *study, const struct study_point *p
         "busiest_link_busy_percent", 100 * made->busiest_use, "limiter", point->limiter,
         "limiter_gain_percent", 100 * point->limiter_gain, "staleness",
         staleness_json(&made->staleness), "lead_steps_max", (json_int_t)made->lead_max,
-        "is_reduced", made->is_reduced, "simulated_workers", (json_int_t)made->simulated,
-        "simulated_servers", (json_int_t)made->simulated_servers);
+        "is_reduced", made->is_reduced, "reduction_error_percent", 100 * made->reduction_error,
+        "simulated_workers", (json_int_t)made->simulated, "simulated_servers",
+        (json_int_t)made->simulated_servers);
 }
 
 json_t *study_json(const struct study *study)

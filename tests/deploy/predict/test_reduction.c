@@ -1,4 +1,5 @@
-/* Tests of jobs in which one stands for all, against those in which all are simulated. */
+/* Tests of jobs in which one stands for all, against those in which all are simulated. Both may
+ * differ by what the reduced one says of itself. */
 #include "deploy/predict/prediction.h"
 #include "tests/support/deploy/predictions.h"
 
@@ -9,6 +10,7 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct costs costs;
@@ -26,117 +28,221 @@ static void set_costs(double spread_s)
     costs.optimizer_s = 0.002;
     costs.message_s = 20e-6;
     costs.sum_bandwidth = 4e9;
-    costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = spread_s};
-}
-
-static const struct {
-    const char *name;
-    struct mode mode;
-    enum all_reduce_choice choice;
-    uint32_t servers;
-    double alike, delayed; // how much both may differ, without delays and with them
-} cases[] = {
-    {"ring", {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 1e-4, 0.015},
-    {"direct", {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 1e-4, 0.015},
-    {"auto", {MODE_RING, 0}, ALL_REDUCE_CHOICE_AUTO, 0, 1e-4, 0.015},
-    // Who is early takes bandwidth from those that are late: one that stands for all does not.
-    {"halving-doubling", {MODE_RING, 0}, ALL_REDUCE_CHOICE_HALVING, 0, 1e-4, 0.09},
-    {"ps-sync", {MODE_PS_SYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 4, 0.005, 0.005},
-    // With one server nothing but the flows' limit is another, so the rest is rounding: which of
-    // two gradients is first decides what follows.
-    {"ps-ssp:2", {MODE_PS_SSP, 2}, ALL_REDUCE_CHOICE_AUTO, 1, 1e-9, 0.04},
-    {"ps-async", {MODE_PS_ASYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 1, 1e-9, 0.04},
-};
-
-static void compare(const struct network *network, const struct job *job, uint32_t steps,
-                    double part)
-{
-    struct prediction all, one;
-    const struct prediction_extent whole = {3, steps, INFINITY}, reduced = {3, steps, 0};
-    assert_int_equal(prediction_make(job, &costs, network, &whole, &all), STATUS_OK);
-    assert_int_equal(prediction_make(job, &costs, network, &reduced, &one), STATUS_OK);
-    assert_int_equal(all.simulated, job->workers);
-    assert_int_equal(all.simulated_servers, job->servers);
-    assert_int_equal(one.simulated, job->servers == 0 ? 1 : job->workers);
-    predictions_check("a step", job->workers, one.step_s, all.step_s, part);
-    predictions_check("bytes of a link", job->workers, one.busiest_bytes, all.busiest_bytes,
-                      part + 0.02);
-    predictions_check("computing", job->workers, one.compute_s, all.compute_s, 0.02);
-    predictions_check("waiting", job->workers, one.wait_s, all.wait_s, part * 5);
-}
-
-static void compare_all(const struct network *network, bool is_delayed, double least)
-{
-    set_costs(is_delayed ? 0.001 : 0);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        for (uint32_t n = 8; n <= 16; n *= 2) {
-            struct job job =
-                predictions_job(cases[i].mode.kind, n, cases[i].servers, cases[i].choice);
-            job.mode = cases[i].mode;
-            job.bucket_mb = 4;
-            double part = is_delayed ? cases[i].delayed : cases[i].alike;
-            compare(network, &job, is_delayed ? 100 : 10, part > least ? part : least);
-        }
+    if (spread_s > 0) {
+        costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = spread_s};
     }
 }
 
-static void test_equal_workers(void **state)
+/* 16 and 48 workers in racks whose links carry a quarter, and servers above them. */
+static const char racks[] =
+    "{\"switches\": [{\"name\": \"core\"},"
+    "{\"name\": \"a\", \"to\": \"core\", \"oversubscription\": 4, \"latency\": \"2 us\"},"
+    "{\"name\": \"b\", \"to\": \"core\", \"oversubscription\": 4, \"latency\": \"2 us\"}],"
+    "\"hosts\": [{\"name\": \"a\", \"count\": 16, \"switch\": \"a\", \"nic\": \"25 Gbit/s\","
+    " \"latency\": \"10 us\"}, {\"name\": \"b\", \"count\": 48, \"switch\": \"b\","
+    " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\"}, {\"name\": \"s\", \"count\": 8,"
+    " \"workers\": 0, \"servers\": 1, \"switch\": \"core\", \"nic\": \"25 Gbit/s\","
+    " \"latency\": \"10 us\"}]}";
+
+/* Four workers on each host. */
+static const char shared[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 16,"
+    " \"workers\": 4, \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\","
+    " \"memory\": \"20 GB/s\", \"memory-latency\": \"2 us\"}]}";
+
+/* Hosts with a slower link than the others. */
+static const char mixed[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 7,"
+    " \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}, {\"name\": \"q\","
+    " \"count\": 57, \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
+
+/* Servers on the hosts of the workers. */
+static const char beside[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
+    " \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
+
+static void read_network(const char *text, struct network *ret_network)
 {
-    (void)state;
-    struct network network;
-    predictions_read_star(&network);
-    compare_all(&network, false, 0);
-    network_finish(&network);
+    if (text == NULL) {
+        predictions_read_star(ret_network);
+    } else {
+        predictions_read_network(text, ret_network);
+    }
 }
 
-static void test_delayed_workers(void **state)
+struct case_of_job {
+    const char *network; // NULL: the star, where all hosts are equal
+    struct mode mode;
+    enum all_reduce_choice choice;
+    uint32_t servers, workers;
+    double spread_s;
+};
+
+static struct job job_of(const struct case_of_job *it)
 {
-    (void)state;
-    struct network network;
-    predictions_read_star(&network);
-    compare_all(&network, true, 0);
-    network_finish(&network);
+    struct job job = predictions_job(it->mode.kind, it->workers, it->servers, it->choice);
+    job.mode = it->mode;
+    job.bucket_mb = it->workers > 16 ? 16 : 4;
+    return job;
 }
 
-/* Two racks whose links carry a quarter, and a rack of servers. */
-static void test_racks(void **state)
+static bool is_reduced(const struct case_of_job *it, const struct job *job, double error_max)
 {
-    (void)state;
     struct network network;
-    predictions_read_network(
-        "{\"switches\": [{\"name\": \"core\"},"
-        "{\"name\": \"a\", \"to\": \"core\", \"oversubscription\": 4, \"latency\": \"2 us\"},"
-        "{\"name\": \"b\", \"to\": \"core\", \"oversubscription\": 4, \"latency\": \"2 us\"}],"
-        "\"hosts\": [{\"name\": \"a\", \"count\": 4, \"switch\": \"a\", \"nic\": \"25 Gbit/s\","
-        " \"latency\": \"10 us\"}, {\"name\": \"b\", \"count\": 12, \"switch\": \"b\","
-        " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\"}, {\"name\": \"s\", \"count\": 4,"
-        " \"workers\": 0, \"servers\": 1, \"switch\": \"core\", \"nic\": \"25 Gbit/s\","
-        " \"latency\": \"10 us\"}]}",
-        &network);
-    compare_all(&network, false, 0.02);
+    struct prediction_estimate estimate;
+    const struct prediction_extent extent = {3, 1, 0, error_max};
+    set_costs(it->spread_s);
+    read_network(it->network, &network);
+    assert_int_equal(prediction_estimate(job, &costs, &network, &extent, &estimate), STATUS_OK);
     network_finish(&network);
+    return estimate.is_reduced;
 }
 
-/* Several servers have a queue each, and each flow its share of a worker's link and no more. */
-static void test_several_servers(void **state)
+/* Both may differ by a part of a step, and by what the reduced one says. */
+static void compare(const struct case_of_job *it, const struct job *job, double part)
+{
+    struct network network;
+    struct prediction all, one;
+    uint32_t steps = it->spread_s > 0 && it->network == NULL ? 20 : 5;
+    const struct prediction_extent whole = {3, steps, INFINITY, 0},
+                                   reduced = {3, steps, 0, PREDICTION_ERROR_MAX_ASKED};
+    set_costs(it->spread_s);
+    read_network(it->network, &network);
+    assert_int_equal(prediction_make(job, &costs, &network, &whole, &all), STATUS_OK);
+    assert_int_equal(prediction_make(job, &costs, &network, &reduced, &one), STATUS_OK);
+    network_finish(&network);
+    assert_true(one.is_reduced && !all.is_reduced && all.reduction_error == 0);
+    assert_int_equal(all.simulated, job->workers);
+    assert_int_equal(all.simulated_servers, job->servers);
+    assert_int_equal(one.simulated, job->servers == 0 ? 1 : job->workers);
+    part = part < one.reduction_error ? part : one.reduction_error;
+    predictions_check("a step", job->workers, one.step_s, all.step_s, part);
+    // The one that stands for all knows of the links between racks only what rings carry.
+    if (it->network != racks || it->choice == ALL_REDUCE_CHOICE_RING || it->servers > 0) {
+        predictions_check("bytes of a link", job->workers, one.busiest_bytes, all.busiest_bytes,
+                          part + 0.02);
+    }
+    predictions_check("computing", job->workers, one.compute_s, all.compute_s, 0.02);
+}
+
+/* Without delays, workers that are alike do the same at the same time. One bucket of all layers has
+ * to take the same all-reduce, also where the whole is rounded up. */
+static void equal_workers_are_reduced_unasked(void **state)
 {
     (void)state;
-    struct network network;
-    predictions_read_star(&network);
-    set_costs(0.001);
-    struct job job = predictions_job(MODE_PS_ASYNC, 64, 4, ALL_REDUCE_CHOICE_AUTO);
-    job.bucket_mb = 16;
-    compare(&network, &job, 60, 0.03);
-    network_finish(&network);
+    static const struct case_of_job cases[] = {
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 8, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 13, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 64, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 8, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 13, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 32, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_AUTO, 0, 16, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_AUTO, 0, 32, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_HALVING, 0, 8, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_HALVING, 0, 16, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_HALVING, 0, 64, 0},
+        {NULL, {MODE_PS_SYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 1, 8, 0},
+        {NULL, {MODE_PS_SYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 1, 16, 0},
+        {NULL, {MODE_PS_SYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 1, 64, 0},
+        {racks, {MODE_PS_SYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 1, 64, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job job = job_of(&cases[i]);
+        assert_true(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
+        compare(&cases[i], &job, 0.004);
+        job.bucket_mb = 1024;
+        compare(&cases[i], &job, 0.004);
+    }
+}
+
+#define RING(network, choice, workers, spread_s)                                  \
+    {                                                                             \
+        network, {MODE_RING, 0}, ALL_REDUCE_CHOICE_##choice, 0, workers, spread_s \
+    }
+#define SERVERS(network, mode, slack, servers, workers, spread_s)                  \
+    {                                                                              \
+        network, {mode, slack}, ALL_REDUCE_CHOICE_AUTO, servers, workers, spread_s \
+    }
+
+/* Delays, racks and several servers set workers apart. */
+static void other_jobs_are_reduced_if_that_is_asked(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        RING(NULL, RING, 8, 0.001),
+        RING(NULL, RING, 16, 0.02),
+        RING(NULL, RING, 64, 0.02),
+        RING(NULL, DIRECT, 8, 0.02),
+        RING(NULL, DIRECT, 16, 0.02),
+
+        RING(racks, RING, 64, 0.02),
+
+        RING(racks, AUTO, 16, 0.02),
+
+        RING(racks, AUTO, 32, 0.02),
+        RING(racks, DIRECT, 40, 0.02),
+
+        SERVERS(NULL, MODE_PS_SYNC, 0, 2, 16, 0),
+        SERVERS(NULL, MODE_PS_SYNC, 0, 4, 8, 0.001),
+        SERVERS(NULL, MODE_PS_SYNC, 0, 4, 16, 0.02),
+        SERVERS(NULL, MODE_PS_SYNC, 0, 4, 64, 0.02),
+        SERVERS(NULL, MODE_PS_SYNC, 0, 8, 8, 0),
+        SERVERS(racks, MODE_PS_SYNC, 0, 4, 16, 0),
+        SERVERS(NULL, MODE_PS_SSP, 2, 4, 8, 0.001),
+        SERVERS(NULL, MODE_PS_SSP, 2, 4, 16, 0.02),
+        SERVERS(NULL, MODE_PS_SSP, 2, 4, 64, 0.02),
+        SERVERS(NULL, MODE_PS_ASYNC, 0, 1, 16, 0),
+        SERVERS(NULL, MODE_PS_ASYNC, 0, 4, 8, 0.001),
+        SERVERS(NULL, MODE_PS_ASYNC, 0, 4, 16, 0.02),
+        SERVERS(NULL, MODE_PS_ASYNC, 0, 4, 64, 0.001),
+        SERVERS(racks, MODE_PS_ASYNC, 0, 4, 64, 0.02),
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of(&cases[i]);
+        assert_false(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
+        compare(&cases[i], &job, 1);
+    }
+}
+
+/* A straggler is a delay, too. */
+static void a_straggler_is_a_delay(void **state)
+{
+    (void)state;
+    const struct case_of_job it = RING(NULL, RING, 16, 0);
+    struct job job = job_of(&it);
+    snprintf(job.straggler, sizeof(job.straggler), "rank=2,factor=2");
+    assert_false(is_reduced(&it, &job, PREDICTION_ERROR_MAX));
+    compare(&it, &job, 1);
+}
+
+/* Links that are shared or slower set workers apart by up to 30 % of a step, and a halving whose
+ * hops differ, or in which some are late, by up to 40 %. */
+static void what_has_no_bound_is_never_reduced(void **state)
+{
+    (void)state;
+    const struct case_of_job cases[] = {SERVERS(beside, MODE_PS_SYNC, 0, 4, 16, 0),
+                                        SERVERS(beside, MODE_PS_ASYNC, 0, 4, 16, 0),
+                                        RING(NULL, HALVING, 16, 0.02),
+                                        RING(NULL, HALVING, 13, 0),
+                                        RING(racks, HALVING, 32, 0),
+                                        RING(shared, RING, 32, 0),
+                                        RING(mixed, RING, 32, 0),
+                                        RING(shared, HALVING, 16, 0),
+                                        RING(mixed, HALVING, 16, 0)};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of(&cases[i]);
+        assert_false(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX_ASKED));
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_workers),
-        cmocka_unit_test(test_delayed_workers),
-        cmocka_unit_test(test_racks),
-        cmocka_unit_test(test_several_servers),
+        cmocka_unit_test(equal_workers_are_reduced_unasked),
+        cmocka_unit_test(other_jobs_are_reduced_if_that_is_asked),
+        cmocka_unit_test(a_straggler_is_a_delay),
+        cmocka_unit_test(what_has_no_bound_is_never_reduced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

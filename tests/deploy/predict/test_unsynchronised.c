@@ -46,7 +46,7 @@ static int reset_costs(void **state)
 static struct prediction predict(const struct job *job, uint32_t steps)
 {
     struct prediction made;
-    const struct prediction_extent extent = {20, steps, PREDICTION_WORK_MAX};
+    const struct prediction_extent extent = {20, steps, PREDICTION_WORK_MAX, 0};
     assert_int_equal(prediction_make(job, &costs, &network, &extent, &made), STATUS_OK);
     return made;
 }

@@ -1,0 +1,126 @@
+/* Chooses how buckets are added up, estimates the work, and reduces a job that has too much. */
+#include "common/plan/halving_plan.h"
+#include "deploy/predict/course.h"
+#include "worker/exchange/chunks/ring_plan.h"
+
+#include <math.h>
+
+/* What a worker would measure of the way to another. */
+static struct all_reduce_limits find_limits(const struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    struct all_reduce_path path = {.message_ns = (uint64_t)(course->costs->message_s * 1e9)};
+    struct network_route route;
+    double bandwidth = course->network->flow_bandwidth;
+    uint64_t all = course->layout.value_count;
+    switch (course->job->all_reduce) {
+    case ALL_REDUCE_CHOICE_HALVING:
+        return (struct all_reduce_limits){.halving_floats_max = all};
+    case ALL_REDUCE_CHOICE_DIRECT:
+        return (struct all_reduce_limits){.direct_floats_max = all};
+    case ALL_REDUCE_CHOICE_RING:
+    case ALL_REDUCE_CHOICE_NCCL:
+        return (struct all_reduce_limits){0};
+    case ALL_REDUCE_CHOICE_AUTO:
+        break;
+    }
+    if (workers < 2) {
+        return (struct all_reduce_limits){0};
+    }
+    network_find_route(course->network, course->hosts[0], course->hosts[workers - 1], &route);
+    for (uint32_t i = 0; i < route.link_count; i++) {
+        double own = course->network->links[route.links[i]].bandwidth;
+        bandwidth = own > 0 && (bandwidth <= 0 || own < bandwidth) ? own : bandwidth;
+    }
+    path.latency_ns = (uint64_t)(route.latency_s * 1e9) + 2 * path.message_ns;
+    path.bandwidth = bandwidth > 0 ? (uint64_t)bandwidth : UINT64_MAX;
+    return all_reduce_choose(workers, workers <= ALL_REDUCE_DIRECT_MAX, &path);
+}
+
+/* What a step of all workers takes: messages, and how many flows change when one begins or ends. */
+static double work_of_step(const struct course *course)
+{
+    double n = course->job->workers, work = 0;
+    double pairs = n * course->parts;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        uint64_t floats = course->layout.buckets[b].count;
+        double segments = ceil((double)floats / n / (double)SEGMENT_FLOATS);
+        enum all_reduce algorithm = course->algorithms[b];
+        double hops = halving_hop_count(course->job->workers);
+        if (course->parts > 0) {
+            work += 2 * pairs * (100 + 2 * pairs);
+        } else if (algorithm == ALL_REDUCE_HALVING) {
+            work += n * hops * hops * 100;
+        } else {
+            work += 2 * n * n * segments * (algorithm == ALL_REDUCE_RING ? 100 : 2 * n * n);
+        }
+    }
+    return work;
+}
+
+static enum reduction_kind reduction_kind(const struct course *course)
+{
+    if (course->parts > 0) {
+        return mode_updates_on_push(course->job->mode.kind) ? REDUCTION_RACES : REDUCTION_SYNC;
+    }
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        if (course->algorithms[b] == ALL_REDUCE_HALVING) {
+            return REDUCTION_HALVING;
+        }
+    }
+    return REDUCTION_RING;
+}
+
+static void estimate_work(struct course *course)
+{
+    bool has_delays = course->costs->spread.kind != SPREAD_NONE || course->straggler.count > 0;
+    double work = work_of_step(course);
+    double error = reduction_error(reduction_kind(course), course->whole, course->job->workers,
+                                   course->parts, course->hosts, has_delays);
+    course->estimate = (struct prediction_estimate){
+        .work = work,
+        .reduction_error = error,
+        .is_reduced = work > course->extent->work_max && error <= course->extent->error_max};
+}
+
+void course_plan(struct course *course)
+{
+    const struct all_reduce_limits limits = find_limits(course);
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        course->algorithms[b] = all_reduce_of_bucket(&limits, course->layout.buckets[b].count);
+    }
+    estimate_work(course);
+}
+
+/* Messages of a worker to all servers cost it as many, also where one server stands for them. */
+static enum status reduce_servers(struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    if (!mode_updates_on_push(course->job->mode.kind)) {
+        course->shards = 1;
+    }
+    for (uint32_t w = 0; w < workers; w++) {
+        course->message_s[w] *= (double)course->parts / course->shards;
+    }
+    return reduction_of_servers(course->whole, workers, course->parts, course->shards,
+                                course->hosts, &course->reduction);
+}
+
+/* One worker's chunks are all alike, so that they are those of the others, too. */
+static enum status reduce_ring(struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        struct span *bucket = &course->layout.buckets[b];
+        bucket->count = (bucket->count + workers - 1) / workers * workers;
+    }
+    course->simulated = 1;
+    return reduction_of_ring(course->whole, workers, course->hosts, &course->reduction);
+}
+
+enum status course_reduce(struct course *course)
+{
+    enum status status = course->parts > 0 ? reduce_servers(course) : reduce_ring(course);
+    course->network = &course->reduction.network;
+    return status;
+}
