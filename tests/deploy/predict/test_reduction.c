@@ -125,8 +125,7 @@ static void compare(const struct case_of_job *it, const struct job *job, double 
     predictions_check("computing", job->workers, one.compute_s, all.compute_s, 0.02);
 }
 
-/* Without delays, workers that are alike do the same at the same time. One bucket of all layers has
- * to take the same all-reduce, also where the whole is rounded up. */
+/* Without delays, workers that are alike do the same at the same time. */
 static void equal_workers_are_reduced_unasked(void **state)
 {
     (void)state;
@@ -154,6 +153,32 @@ static void equal_workers_are_reduced_unasked(void **state)
         job.bucket_mb = 1024;
         compare(&cases[i], &job, 0.004);
     }
+}
+
+/* Chunks of all workers are rounded up to the same size. That changes no bucket's all-reduce,
+ * though the largest one then has more values than the model. */
+static void rounded_buckets_keep_their_all_reduce(void **state)
+{
+    (void)state;
+    static const enum all_reduce_choice choices[] = {
+        ALL_REDUCE_CHOICE_RING, ALL_REDUCE_CHOICE_DIRECT, ALL_REDUCE_CHOICE_HALVING};
+    const struct prediction_extent whole = {3, 5, INFINITY, 0},
+                                   reduced = {3, 5, 0, PREDICTION_ERROR_MAX};
+    struct network network;
+    predictions_read_star(&network);
+    set_costs(0);
+    costs.layers[0].parameters = 10;
+    costs.layers[1].parameters = 100;
+    costs.layers[3].parameters = 5000;
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        struct prediction all, one;
+        const struct job job = predictions_job(MODE_RING, 32, 0, choices[i]);
+        assert_int_equal(prediction_make(&job, &costs, &network, &whole, &all), STATUS_OK);
+        assert_int_equal(prediction_make(&job, &costs, &network, &reduced, &one), STATUS_OK);
+        assert_true(one.is_reduced);
+        predictions_check("a step", 32, one.step_s, all.step_s, 0.001);
+    }
+    network_finish(&network);
 }
 
 #define RING(network, choice, workers, spread_s)                                  \
@@ -240,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_workers_are_reduced_unasked),
+        cmocka_unit_test(rounded_buckets_keep_their_all_reduce),
         cmocka_unit_test(other_jobs_are_reduced_if_that_is_asked),
         cmocka_unit_test(a_straggler_is_a_delay),
         cmocka_unit_test(what_has_no_bound_is_never_reduced),
