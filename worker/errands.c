@@ -5,6 +5,7 @@
 #include "common/base/signals.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/job/job_text.h"
+#include "common/options/names.h"
 #include "worker/data/pack/pack_write.h"
 #include "worker/data/preview/preview.h"
 #include "worker/model/description.h"
@@ -16,9 +17,11 @@
 #include <jansson.h>
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static enum status print_line(json_t *object)
@@ -145,11 +148,33 @@ enum status errand_describe_model(void)
     return is_written ? STATUS_OK : STATUS_IO;
 }
 
+/* A file that is replaced must not be what is read, nor lie in it; but for one with an ending that
+ * no dataset reads there. NULL: none. */
+static enum status check_target(const char *path, const char *data, const char *ending)
+{
+    const char *source = strchr(names_behind_synthetic(data), ':');
+    char target[PATH_MAX], real[PATH_MAX];
+    if (source == NULL || realpath(source + 1, real) == NULL || realpath(path, target) == NULL) {
+        return STATUS_OK; // there is no such path, or reading it says what is wrong
+    }
+    size_t size = strlen(real), length = strlen(target);
+    size_t tail = ending != NULL ? strlen(ending) : 0;
+    if (tail > 0 && length > tail && strcmp(target + length - tail, ending) == 0) {
+        return STATUS_OK;
+    }
+    if (strncmp(target, real, size) == 0 && (target[size] == '/' || target[size] == '\0')) {
+        log_error("%s is there, and is, or lies in, what --data names (%s): choose another file",
+                  path, source + 1);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 enum status errand_pack(const char *path, uint32_t quality)
 {
     struct pack_account account;
     struct job job;
-    if (read_job(&job) != STATUS_OK) {
+    if (read_job(&job) != STATUS_OK || check_target(path, job.data, ".rpk") != STATUS_OK) {
         return STATUS_INVALID;
     }
     const struct pack_order order = {
@@ -239,7 +264,7 @@ enum status errand_preview(const struct errand_preview *preview)
     struct dataset *train = NULL;
     struct draft draft;
     struct job job;
-    if (read_job(&job) != STATUS_OK) {
+    if (read_job(&job) != STATUS_OK || check_target(preview->path, job.data, NULL) != STATUS_OK) {
         return STATUS_INVALID;
     }
     // The file first: that it cannot be written is known at once.

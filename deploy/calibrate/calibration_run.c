@@ -84,7 +84,8 @@ static enum status take_summary(struct calibration_run *run)
     if (!run_folder_is_completed(&run->folder)) {
         char outcome[64], *reason = run_folder_text(&run->folder, "reason");
         run_folder_outcome(&run->folder, outcome, sizeof(outcome));
-        log_error("%s cannot be calibrated from: the run %s%s%s", path, outcome,
+        log_error("%s cannot be calibrated from: the run %s%s%s", path,
+                  outcome[0] != '\0' ? outcome : "has no outcome in its summary.json",
                   reason != NULL && reason[0] != '\0' ? ": " : "", reason != NULL ? reason : "");
         free(reason);
         return STATUS_INVALID;

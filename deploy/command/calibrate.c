@@ -153,6 +153,11 @@ static enum status check_options(const struct work *work)
             "--runs is for jobs that calibrate runs itself, and runs are named; leave it out");
         return STATUS_INVALID;
     }
+    if (strcmp(options->costs, options->network) == 0) {
+        log_error("--costs and --network are both %s: one file holds one of them, so name two",
+                  options->costs);
+        return STATUS_INVALID;
+    }
     enum status status = calibration_check_file(options->costs);
     return status == STATUS_OK && options->network[0] != '\0'
                ? calibration_check_file(options->network)

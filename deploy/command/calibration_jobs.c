@@ -9,6 +9,7 @@
 #include "common/job/job_resolve.h"
 #include "common/options/log_level.h"
 #include "deploy/calibrate/calibration_run.h"
+#include "deploy/calibrate/observation.h"
 #include "deploy/system/folder.h"
 
 #include <stdio.h>
@@ -51,6 +52,15 @@ static enum status check_asked(const struct calibration_jobs *jobs,
         snprintf(ret_error, OPTION_ERROR_BYTES,
                  "calibrate needs 2 workers or more, with a process each, to see messages between "
                  "them; leave out --processes, and --workers or hosts with fewer");
+        return STATUS_INVALID;
+    }
+    const uint64_t least = OBSERVATION_WARM_STEPS + 3;
+    if (jobs->job.steps > 0 && jobs->job.steps < least) {
+        snprintf(ret_error, OPTION_ERROR_BYTES,
+                 "--steps %llu are too few: the first %d and the last are not counted, and 2 have "
+                 "to be left; give %llu at least",
+                 (unsigned long long)jobs->job.steps, OBSERVATION_WARM_STEPS,
+                 (unsigned long long)least);
         return STATUS_INVALID;
     }
     for (size_t i = 0; i < job_option_count; i++) {

@@ -59,7 +59,8 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
         used += snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", faults");
     }
     const char *data = json_string_value(json_object_get(run.summary, "dataset"));
-    if (data != NULL && names_is_synthetic(data)) {
+    bool stands_for_other = data != NULL && names_behind_synthetic(data) != data;
+    if (stands_for_other) {
         snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", synthetic");
     }
     *ret_run = run;

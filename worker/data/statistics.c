@@ -225,8 +225,8 @@ enum status statistics_figures(const struct statistics *statistics, uint32_t cha
         double variance = (double)statistics->squares[c] / count - mean * mean;
         double deviation = sqrt(fmax(0, variance)) / 255;
         if (deviation < 0.0001) {
-            log_error("channel %u has the same value in all images: they cannot be normalised by "
-                      "their own mean and deviation",
+            log_error("channel %u has the same value in all images: they have no deviation to be "
+                      "normalised by, and nothing to learn from",
                       c);
             return STATUS_INVALID;
         }

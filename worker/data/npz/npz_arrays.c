@@ -227,18 +227,18 @@ static enum status check_labels(const struct npz_file *file, const char *name,
 {
     char shape[128];
     npy_shape_text(npy, shape, sizeof(shape));
-    if ((npy->kind != 'u' && npy->kind != 'i') || npy->item_bytes > 8 ||
-        (npy->order == '>' && npy->item_bytes > 1)) {
-        log_error("%s: the array %s is of type %s; labels are whole numbers, little-endian: save "
-                  "%s.astype(\"int64\")",
-                  file->file->path, name, npy->type, name);
-        return STATUS_UNSUPPORTED;
-    }
     bool is_column = npy->dim_count == 2 && npy->dims[1] == 1; // as Keras has them of CIFAR
     if (npy->dim_count != 1 && !is_column) {
         log_error("%s: the array %s has the shape %s; labels are (N): a number for each image, and "
                   "no vector, which .argmax(axis=1) makes one of",
                   file->file->path, name, shape);
+        return STATUS_UNSUPPORTED;
+    }
+    if ((npy->kind != 'u' && npy->kind != 'i') || npy->item_bytes > 8 ||
+        (npy->order == '>' && npy->item_bytes > 1)) {
+        log_error("%s: the array %s is of type %s; labels are whole numbers, little-endian: save "
+                  "%s.astype(\"int64\")",
+                  file->file->path, name, npy->type, name);
         return STATUS_UNSUPPORTED;
     }
     if (npy->dims[0] != count) {

@@ -154,6 +154,8 @@ def _reduce(
     in_place: bool = False,
 ) -> torch.Tensor:
     """The reduced tensor: `tensor` itself, changed, if it is to be in place."""
+    if not isinstance(tensor, torch.Tensor):
+        raise ValueError(f"a {type(tensor).__name__} is no torch tensor: give torch.tensor(...)")
     if tensor.is_sparse:
         raise UnsupportedError("a sparse tensor: make it dense by to_dense()")
     value = tensor.detach()
