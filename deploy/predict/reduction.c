@@ -23,7 +23,7 @@ void reduction_finish(struct reduction *reduction)
  * are late, which one that stands for all does not, and the more so the larger the buckets. */
 static const double errors[] = {
     [REDUCTION_RING] = 0.20,
-    [REDUCTION_HALVING] = INFINITY,
+    [REDUCTION_HALVING] = (double)INFINITY,
     [REDUCTION_SYNC] = 0.08,
     [REDUCTION_RACES] = 0.10,
 };
@@ -84,7 +84,7 @@ double reduction_error(enum reduction_kind kind, const struct network *network, 
                        uint32_t servers, const uint32_t *hosts, bool has_delays)
 {
     if (!have_equal_links(network, workers, servers, hosts)) {
-        return INFINITY;
+        return (double)INFINITY;
     }
     if (!has_delays && is_even(kind, workers, servers) &&
         (servers > 0 || are_below_one_switch(network, workers, hosts))) {

@@ -58,8 +58,8 @@ static void the_most_groups_and_runs_fit_a_header(void **state)
 static void groups_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
-    static const struct optimizer_group rows[2] = {{1, {0}}, {NAN, {0}}};
-    static const struct optimizer_group infinite[1] = {{1, {.epsilon = INFINITY}}};
+    static const struct optimizer_group rows[2] = {{1, {0}}, {(double)NAN, {0}}};
+    static const struct optimizer_group infinite[1] = {{1, {.epsilon = (double)INFINITY}}};
     static const uint64_t same[2] = {5, 5}, down[2] = {5, 4}, zero[1] = {0},
                           far[1] = {LAYOUT_VALUES_MAX + 1}, end[1] = {5};
     static const uint32_t none[2] = {0, 0}, beyond[1] = {1};

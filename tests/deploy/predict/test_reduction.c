@@ -104,7 +104,7 @@ static void compare(const struct case_of_job *it, const struct job *job, double 
     struct network network;
     struct prediction all, one;
     uint32_t steps = it->spread_s > 0 && it->network == NULL ? 20 : 5;
-    const struct prediction_extent whole = {3, steps, INFINITY, 0},
+    const struct prediction_extent whole = {3, steps, (double)INFINITY, 0},
                                    reduced = {3, steps, 0, PREDICTION_ERROR_MAX_ASKED};
     set_costs(it->spread_s);
     read_network(it->network, &network);
@@ -162,7 +162,7 @@ static void rounded_buckets_keep_their_all_reduce(void **state)
     (void)state;
     static const enum all_reduce_choice choices[] = {
         ALL_REDUCE_CHOICE_RING, ALL_REDUCE_CHOICE_DIRECT, ALL_REDUCE_CHOICE_HALVING};
-    const struct prediction_extent whole = {3, 5, INFINITY, 0},
+    const struct prediction_extent whole = {3, 5, (double)INFINITY, 0},
                                    reduced = {3, 5, 0, PREDICTION_ERROR_MAX};
     struct network network;
     predictions_read_star(&network);

@@ -196,11 +196,14 @@ static void write_steps(struct author *author, const char *role)
     bool is_server = strcmp(role, "ps") == 0;
     const struct trace_window window = {0, UINT64_MAX};
     describe(author, role);
-    trace_open_tape(author->trace, is_server ? TRACE_SHARD : TRACE_COMPUTE, author->number, &window,
-                    is_server ? &author->shard : &author->compute);
-    if (!is_server) {
-        trace_open_tape(author->trace, TRACE_COMMUNICATION, author->number, &window, &author->talk);
+    enum status status =
+        trace_open_tape(author->trace, is_server ? TRACE_SHARD : TRACE_COMPUTE, author->number,
+                        &window, is_server ? &author->shard : &author->compute);
+    if (!is_server && status == STATUS_OK) {
+        status = trace_open_tape(author->trace, TRACE_COMMUNICATION, author->number, &window,
+                                 &author->talk);
     }
+    assert_int_equal(status, STATUS_OK);
     for (uint64_t step = 0; step < author->story->steps; step++) {
         uint64_t at = TRACED_MS + step * TRACED_STEP_NS, ready_ns[2];
         if (!is_server) {

@@ -99,7 +99,7 @@ static enum status fill(const struct preview_order *order, const struct dataset 
                         struct preview_account *account)
 {
     const struct sheet_tones tones = tones_of(dataset);
-    struct sums sums = {.lowest = INFINITY, .highest = -INFINITY};
+    struct sums sums = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};
     for (uint32_t i = 0; i < account->count; i++) {
         struct batch batch;
         enum status status =

@@ -220,7 +220,7 @@ static void the_account_has_the_figures_of_the_pixels(void **state)
     struct preview_test *test = *state;
     struct preview_order order = order_of(test, 0, 2);
     struct preview_account account = {0};
-    double sum = 0, squares = 0, lowest = INFINITY, highest = -INFINITY;
+    double sum = 0, squares = 0, lowest = (double)INFINITY, highest = -(double)INFINITY;
     order.augmentation = (struct augmentation){{0}};
     assert_int_equal(draw(test, &order, test->dataset, &account), STATUS_OK);
     for (uint32_t i = 0; i < account.count; i++) {
