@@ -177,7 +177,8 @@ static enum status tell_if_long(const struct study *study, const struct job *job
     if (status != STATUS_OK || estimate.is_reduced) {
         return status;
     }
-    double seconds = 1e-9 * estimate.work * (extent.warm + extent.counted) * (1 + LIMITER_COUNT);
+    double steps = (double)(extent.warm + extent.counted);
+    double seconds = 1e-9 * estimate.work * steps * (1 + LIMITER_COUNT);
     if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
         snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
                  100 * estimate.reduction_error);

@@ -236,7 +236,7 @@ static void runs_that_are_not_whole_are_refused(void **state)
     write_text(folder, "summary.json",
                "{\"outcome\": \"completed\", \"mode\": \"ring\", \"workers\": 2, \"model\": "
                "\"lenet5\", \"parameters\": 130000, \"batch_per_worker\": 2.5}");
-    refuse(folder, "2.5 images of each worker's step");
+    refuse(folder, "with 2.5 images of each step");
     write_text(folder, "summary.json",
                "{\"outcome\": \"completed\", \"mode\": \"ring\", \"workers\": 2, \"model\": "
                "\"lenet5\", \"parameters\": 130000, \"batch_per_worker\": 16}");
