@@ -71,8 +71,12 @@ void disk_plan_begin(const struct disk_plan *plan)
     disk_health()->write_ns = plan->write_ns;
     for (uint32_t i = 0; i < plan->fault_count; i++) {
         const struct disk_fault *fault = &plan->faults[i];
-        world_at(fault->time_ns, begin_fault, (void *)(uintptr_t)fault);
-        world_at(fault->time_ns + fault->duration_ns, end_fault, (void *)(uintptr_t)fault);
+        const union {
+            const struct disk_fault *in;
+            void *out; // nobody writes to it
+        } cast = {fault};
+        world_at(fault->time_ns, begin_fault, cast.out);
+        world_at(fault->time_ns + fault->duration_ns, end_fault, cast.out);
     }
 }
 

@@ -176,7 +176,7 @@ enum ringside_status ringside_all_gather_among(struct ringside *ringside,
     if (begun != RINGSIDE_OK) {
         return begun;
     }
-    if (own_bytes > SIZE_MAX / call.count) {
+    if (own_bytes > 0 && call.count > SIZE_MAX / own_bytes) {
         return handle_refuse(ringside, RINGSIDE_INVALID,
                              "ringside_all_gather: %llu bytes of each of %u processes are too many",
                              (unsigned long long)own_bytes, call.count);
