@@ -178,7 +178,8 @@ static enum status tell_if_long(const struct study *study, const struct job *job
         return status;
     }
     double steps = (double)(extent.warm + extent.counted);
-    double seconds = 1e-9 * estimate.work * steps * (1 + LIMITER_COUNT);
+    const size_t runs = 1 + LIMITER_COUNT;
+    double seconds = 1e-9 * estimate.work * steps * (double)runs;
     if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
         snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
                  100 * estimate.reduction_error);
