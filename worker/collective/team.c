@@ -161,7 +161,7 @@ struct team_fault team_fault_of_call(uint32_t rank, const struct team_header *ot
 
 void team_say_steps(struct team *team, uint64_t given, uint64_t needed)
 {
-    team->given_steps = given;
+    team->given_steps = given > team->given_steps ? given : team->given_steps;
     atomic_store(&team->boards[team->options.rank]->needs_step, needed);
 }
 

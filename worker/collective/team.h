@@ -73,8 +73,8 @@ enum status team_map(struct team *team, const struct team_place *places);
 
 void team_destroy(struct team *team); // NULL is fine
 
-/* Say where this process is; how many steps' gradients it has given, and needs of all others before
- * it can go on (0: of none). */
+/* Say where this process is; how many steps' gradients it has given (UINT64_MAX: all that anybody
+ * needs, for good), and needs of all others before it can go on (0: of none). */
 void team_say_presence(struct team *team, enum team_presence presence);
 void team_say_steps(struct team *team, uint64_t given, uint64_t needed);
 

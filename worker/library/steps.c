@@ -57,6 +57,7 @@ enum ringside_status ringside_begin_step(struct ringside *ringside)
         // Servers have kept them for all.
         status = is_unsynchronised(ringside) ? exchange_pull(ringside->exchange, 1) : STATUS_OK;
         ringside->state = status == STATUS_OK ? HANDLE_ENDED : ringside->state;
+        together_say_steps(ringside, UINT64_MAX, 0);
     }
     if (status == STATUS_OK && ringside->state == HANDLE_BETWEEN) {
         ringside->state = HANDLE_FORWARD;
@@ -97,15 +98,15 @@ static void end_wait(struct ringside *ringside, uint64_t began_ns)
     ringside->step_wait_ns += waited_ns;
 }
 
-/* Says of how many steps all others have to have given gradients before the parameters of this one
- * can come. */
-static void say_needs(struct ringside *ringside)
+/* Says of how many steps all others have to have given gradients before the parameters can come by
+ * which this one goes on, after it has given `given`. */
+static void say_needs(struct ringside *ringside, uint64_t given)
 {
-    uint64_t slack = ringside->job.mode.slack_steps, step = ringside->step;
-    uint64_t needed = is_unsynchronised(ringside) ? (step > slack ? step - slack : 0)
-                      : ringside->is_pending      ? step
+    uint64_t slack = ringside->job.mode.slack_steps;
+    uint64_t needed = is_unsynchronised(ringside) ? (given > slack ? given - slack : 0)
+                      : ringside->is_pending      ? given
                                                   : 0;
-    together_say_steps(ringside, step, needed);
+    together_say_steps(ringside, given, needed);
 }
 
 static bool is_tensor(const struct ringside *ringside, uint32_t tensor)
@@ -126,7 +127,7 @@ enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor)
     }
     enum status status = STATUS_OK;
     uint64_t began_ns = begin_wait(ringside, TRACE_FORWARD);
-    say_needs(ringside);
+    say_needs(ringside, ringside->step);
     for (uint32_t i = ringside->layout.bucket_count;
          ringside->is_pending && i-- > 0 && status == STATUS_OK;) {
         if (tensor == RINGSIDE_ALL || ringside->tensors[tensor].bucket == i) {
@@ -150,7 +151,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     if (ringside->step % ringside->job.report_every == 0) {
         handle_report_interval(ringside); // nothing more is reported of the last step
     }
-    say_needs(ringside);
+    say_needs(ringside, ringside->step);
     if (ringside->is_pending) {
         status = finish_pending(ringside);
     }
@@ -227,11 +228,12 @@ static enum status end_step(struct ringside *ringside)
     ringside->update_rate = handle_groups_end_step(
         ringside, schedule_rate(&ringside->schedule, ringside->step), &ringside->first_rate);
     ringside->is_pending = true;
-    if (may_overlap && ringside->step + 1 < ringside->job.steps) {
+    uint64_t given = ringside->step + 1;
+    if (may_overlap && given < ringside->job.steps) {
+        together_say_steps(ringside, given, 0);
         return STATUS_OK;
     }
-    uint64_t given = ringside->step + 1;
-    together_say_steps(ringside, given, is_unsynchronised(ringside) ? 0 : given);
+    say_needs(ringside, given);
     enum status status = handle_settle(ringside);
     together_say_steps(ringside, given, 0);
     return status;

@@ -120,6 +120,30 @@ def test_a_process_that_a_collective_lacks_is_named(
     assert ended.code == 1 and reason in ended.summary["reason"], ended.text
 
 
+WAITS = """
+model = make_model()
+optimizer = hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters())
+for step in range(20):
+    if step == 5 and rank == 1:
+        {call}
+    optimizer.zero_grad()
+    loss_of(model).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("mode", ["ring", "ps-sync", "ps-ssp:2", "ps-ssp:0"])
+@pytest.mark.parametrize("call", ["hvd.barrier()", "hvd.allreduce(torch.zeros(2))"])
+def test_a_process_whose_gradients_others_need_does_not_wait_for_them(
+    tmp_path: Path, call: str, mode: str
+) -> None:
+    ended = run(tmp_path, WAITS.format(call=call), mode=mode)
+    assert ended.code == 1
+    assert " after 5 steps, but worker 0 needs its gradient of step 6: in " in ended.summary["reason"], (
+        ended.text)
+
+
 def test_sizes_that_differ_are_told_in_words(tmp_path: Path) -> None:
     for options in ((), ("--transport", "ipc")):
         ended = run(tmp_path, "hvd.allreduce(torch.ones(5 + rank), op=hvd.Sum)\n", *options)
