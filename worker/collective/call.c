@@ -166,22 +166,25 @@ static bool is_complete(const void *context)
     return is_over || call->status != STATUS_OK;
 }
 
-static bool awaits(const void *context, uint32_t rank)
+static enum team_need needs(const void *context, uint32_t rank)
 {
     const struct call *call = context;
     for (uint32_t i = 0; i < call->count; i++) {
         const struct line *line = &call->lines[i];
+        if (line->rank == rank && (!line->is_checked || segment_left(&line->in) > 0)) {
+            return TEAM_NEEDS_BYTES;
+        }
         if (line->rank == rank) {
-            return !is_line_over(line);
+            return is_line_over(line) ? TEAM_NEEDS_NOTHING : TEAM_NEEDS_ROOM;
         }
     }
-    return false;
+    return TEAM_NEEDS_NOTHING;
 }
 
 /* Moves the segments of all lines. */
 static enum status run(struct call *call)
 {
-    const struct team_work work = {move, is_complete, awaits, call};
+    const struct team_work work = {move, is_complete, needs, call, TEAM_CALLS, call->header.label};
     enum status status = team_run(call->team, &work, call->fault);
     return status == STATUS_OK ? call->status : status;
 }

@@ -8,7 +8,7 @@ struct letter {
     struct team *team;
     uint32_t other;
     struct segment header, body;
-    const struct team_header *wanted; // of one that is received
+    const struct team_header *said; // what this process says that the message is
     struct team_header come;
     bool is_refused;
 };
@@ -34,7 +34,7 @@ static bool take_more(void *context)
     if (segment_left(&letter->header) > 0) {
         bool has_moved = team_take_message(letter->team, letter->other, &letter->header);
         letter->is_refused = segment_left(&letter->header) == 0 &&
-                             memcmp(&letter->come, letter->wanted, sizeof(letter->come)) != 0;
+                             memcmp(&letter->come, letter->said, sizeof(letter->come)) != 0;
         return has_moved;
     }
     return team_take_message(letter->team, letter->other, &letter->body);
@@ -47,15 +47,22 @@ static bool is_complete(const void *context)
            (segment_left(&letter->header) == 0 && segment_left(&letter->body) == 0);
 }
 
-static bool awaits(const void *context, uint32_t rank)
+static enum team_need needs_room(const void *context, uint32_t rank)
 {
-    return ((const struct letter *)context)->other == rank;
+    return ((const struct letter *)context)->other == rank ? TEAM_NEEDS_ROOM : TEAM_NEEDS_NOTHING;
+}
+
+static enum team_need needs_bytes(const void *context, uint32_t rank)
+{
+    return ((const struct letter *)context)->other == rank ? TEAM_NEEDS_BYTES : TEAM_NEEDS_NOTHING;
 }
 
 static enum status run(struct letter *letter, bool (*move)(void *context),
+                       enum team_need (*needs)(const void *context, uint32_t rank),
                        struct team_fault *ret_fault)
 {
-    const struct team_work work = {move, is_complete, awaits, letter};
+    const struct team_work work = {move,   is_complete,   needs,
+                                   letter, TEAM_MESSAGES, letter->said->label};
     enum status status = team_run(letter->team, &work, ret_fault);
     if (status == STATUS_OK && letter->is_refused) {
         *ret_fault = team_fault_of_call(letter->other, &letter->come);
@@ -70,10 +77,11 @@ enum status mail_send(struct team *team, uint32_t to, const struct team_header *
     struct letter letter = {
         .team = team,
         .other = to,
+        .said = header,
         .header = segment_out(header, sizeof(*header)),
         .body = segment_out(bytes, size),
     };
-    return run(&letter, send_more, ret_fault);
+    return run(&letter, send_more, needs_room, ret_fault);
 }
 
 enum status mail_receive(struct team *team, uint32_t from, const struct team_header *header,
@@ -82,9 +90,9 @@ enum status mail_receive(struct team *team, uint32_t from, const struct team_hea
     struct letter letter = {
         .team = team,
         .other = from,
-        .wanted = header,
+        .said = header,
         .body = segment_in(bytes, size),
     };
     letter.header = segment_in(&letter.come, sizeof(letter.come));
-    return run(&letter, take_more, ret_fault);
+    return run(&letter, take_more, needs_bytes, ret_fault);
 }

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@
 struct board {
     _Alignas(PIPE_ALIGNMENT) struct bell bell;
     _Alignas(PIPE_ALIGNMENT) _Atomic uint32_t presence; // enum team_presence
-    _Atomic uint64_t needs_step;
+    _Alignas(PIPE_ALIGNMENT) struct circle_seat seat;
     _Alignas(PIPE_ALIGNMENT) unsigned char pipes[];
 };
 
@@ -43,7 +44,13 @@ struct team {
     size_t capacities[TEAM_PIPE_COUNT];
     size_t pipes_bytes; // of one sender
     bool spins;
-    uint64_t given_steps;
+};
+
+/* A wait that goes on. */
+struct wait {
+    struct team *team;
+    const struct team_work *work;
+    uint32_t naps; // since something moved
 };
 
 static size_t capacity_of(size_t most, uint32_t world)
@@ -154,15 +161,17 @@ void team_say_presence(struct team *team, enum team_presence presence)
 
 struct team_fault team_fault_of_call(uint32_t rank, const struct team_header *other)
 {
-    struct team_fault fault = {.rank = rank, .is_label = true, .other = *other};
+    struct team_fault fault = {.rank = rank, .kind = TEAM_DIFFERS, .other = *other};
     fault.other.label[TEAM_LABEL_BYTES - 1] = '\0';
     return fault;
 }
 
 void team_say_steps(struct team *team, uint64_t given, uint64_t needed)
 {
-    team->given_steps = given > team->given_steps ? given : team->given_steps;
-    atomic_store(&team->boards[team->options.rank]->needs_step, needed);
+    struct circle_seat *seat = &team->boards[team->options.rank]->seat;
+    uint64_t before = atomic_load(&seat->given_steps);
+    atomic_store(&seat->given_steps, given > before ? given : before);
+    atomic_store(&seat->needs_step, needed);
 }
 
 struct pipe_end team_pipe(const struct team *team, enum team_pipe which, uint32_t from, uint32_t to)
@@ -250,7 +259,7 @@ static bool is_deserted(const struct team *team, uint32_t rank)
     uint32_t presence = atomic_load(&board->presence);
     return presence == TEAM_LEFT ||
            (presence == TEAM_STARTING && atomic_load(&own->presence) == TEAM_PRESENT) ||
-           atomic_load(&board->needs_step) > team->given_steps;
+           atomic_load(&board->seat.needs_step) > atomic_load(&own->seat.given_steps);
 }
 
 /* One that is awaited in vain, or the size of the team. */
@@ -258,39 +267,121 @@ static uint32_t find_deserter(const struct team *team, const struct team_work *w
 {
     uint32_t rank = 0;
     while (rank < team->options.world &&
-           (rank == team->options.rank || !work->awaits(work->context, rank) ||
+           (rank == team->options.rank || work->needs(work->context, rank) == TEAM_NEEDS_NOTHING ||
             !is_deserted(team, rank))) {
         rank++;
     }
     return rank;
 }
 
-static bool move(void *context)
+static struct circle_seat *seat_of(const void *context, uint32_t rank)
 {
-    const struct team_work *work = context;
-    return work->move(work->context) || work->is_complete(work->context);
+    return &((const struct team *)context)->boards[rank]->seat;
 }
 
-/* Sleeps until there is something to do, and looks why there might be nothing. */
-static enum status nap(struct team *team, struct team_work *work, struct team_fault *ret_fault)
+static bool has_bytes(const void *context, uint32_t kind, uint32_t from, uint32_t to)
 {
-    take_in(team);
-    bell_nap(&team->boards[team->options.rank]->bell, move, work);
-    if (team->options.is_over(team->options.context)) {
-        return STATUS_INTERRUPTED;
+    return kind >= TEAM_PIPE_COUNT || pipe_has_bytes(team_pipe(context, kind, from, to));
+}
+
+static struct circle_lack find_lack(const struct wait *wait)
+{
+    const struct team_work *work = wait->work;
+    struct circle_lack lack = {.kind = work->pipe, .text = work->label};
+    for (uint32_t rank = 0; rank < wait->team->options.world; rank++) {
+        if (rank != wait->team->options.rank &&
+            work->needs(work->context, rank) == TEAM_NEEDS_BYTES) {
+            circle_add(&lack, rank);
+        }
     }
-    uint32_t deserter = find_deserter(team, work);
-    // What it has sent before it went is there by now.
-    if (deserter == team->options.world || move(work)) {
-        return STATUS_OK;
+    return lack;
+}
+
+/* One that waits with this process in a circle. */
+static bool find_circle(const struct wait *wait, struct team_fault *ret_fault)
+{
+    const struct team *team = wait->team;
+    const struct circle circle = {
+        .rank = team->options.rank,
+        .size = team->options.world,
+        .seat = seat_of,
+        .has_bytes = has_bytes,
+        .context = team,
+    };
+    const struct circle_lack lack = find_lack(wait);
+    uint32_t next, after;
+    if (!circle_find(&circle, &lack, &next, &after)) {
+        return false;
+    }
+    const struct circle_seat *seat = seat_of(team, next);
+    *ret_fault = (struct team_fault){
+        .rank = next,
+        .kind = TEAM_CIRCLE,
+        .needs_step = atomic_load(&seat->needs_step),
+        .after = after,
+        .own_pipe = wait->work->pipe,
+        .other_pipe = atomic_load(&seat->kind) == TEAM_MESSAGES ? TEAM_MESSAGES : TEAM_CALLS,
+    };
+    snprintf(ret_fault->other.label, sizeof(ret_fault->other.label), "%.*s", TEAM_LABEL_BYTES - 1,
+             seat->text);
+    return true;
+}
+
+static bool find_deserted(const struct wait *wait, struct team_fault *ret_fault)
+{
+    const struct team *team = wait->team;
+    uint32_t deserter = find_deserter(team, wait->work);
+    if (deserter == team->options.world) {
+        return false;
     }
     const struct board *board = team->boards[deserter];
     *ret_fault = (struct team_fault){
         .rank = deserter,
+        .kind = TEAM_DESERTED,
         .presence = atomic_load(&board->presence),
-        .needs_step = atomic_load(&board->needs_step),
+        .needs_step = atomic_load(&board->seat.needs_step),
     };
-    return STATUS_UNREACHABLE;
+    return true;
+}
+
+static bool move(const struct wait *wait)
+{
+    return wait->work->move(wait->work->context) || wait->work->is_complete(wait->work->context);
+}
+
+/* Before a sleep: looks once more, and sits if the last sleep brought nothing either. */
+static bool move_or_sit(void *context)
+{
+    const struct wait *wait = context;
+    if (move(wait)) {
+        return true;
+    }
+    if (wait->naps > 0) {
+        const struct circle_lack lack = find_lack(wait);
+        circle_sit(&wait->team->boards[wait->team->options.rank]->seat, &lack);
+    }
+    return false;
+}
+
+/* Sleeps until there is something to do, and looks why there might be nothing. */
+static enum status nap(struct wait *wait, struct team_fault *ret_fault)
+{
+    struct team *team = wait->team;
+    struct board *own = team->boards[team->options.rank];
+    take_in(team);
+    bell_nap(&own->bell, move_or_sit, wait);
+    circle_rise(&own->seat);
+    if (team->options.is_over(team->options.context)) {
+        return STATUS_INTERRUPTED;
+    }
+    wait->naps++;
+    struct team_fault fault;
+    // What the other has sent before is there by now.
+    if ((find_deserted(wait, &fault) || find_circle(wait, &fault)) && !move(wait)) {
+        *ret_fault = fault;
+        return STATUS_UNREACHABLE;
+    }
+    return STATUS_OK;
 }
 
 /* Whether a wait that began then, and has looked so often, goes on looking. */
@@ -306,17 +397,18 @@ static bool spins_on(const struct team *team, uint32_t spins, uint64_t *idle_sin
 
 enum status team_run(struct team *team, const struct team_work *work, struct team_fault *ret_fault)
 {
-    struct team_work own = *work;
+    struct wait wait = {.team = team, .work = work};
     uint32_t spins = 0;
     uint64_t idle_since_ns = 0;
     while (!work->is_complete(work->context)) {
         if (work->move(work->context)) {
             spins = 0;
+            wait.naps = 0;
         } else if (spins_on(team, spins, &idle_since_ns)) {
             spins++;
             bell_pause();
         } else {
-            enum status status = nap(team, &own, ret_fault);
+            enum status status = nap(&wait, ret_fault);
             if (status != STATUS_OK) {
                 return status;
             }

@@ -6,20 +6,21 @@
  *
  * A process that waits here takes in meanwhile what messages come, so that a sender never waits for
  * a receiver that waits for something else. It does not wait for one that will not come: that has
- * left, or waits itself for what this process has not done. */
+ * left, waits itself for what this process has not done, or waits with it in a circle. */
 #ifndef WORKER_COLLECTIVE_TEAM_H
 #define WORKER_COLLECTIVE_TEAM_H
 
 #include "common/base/region.h"
 #include "common/base/status.h"
+#include "worker/collective/circle.h"
 #include "worker/collective/pipe.h"
 #include "worker/exchange/shared/bell.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TEAM_SIZE_MAX    128
-#define TEAM_LABEL_BYTES 112
+#define TEAM_SIZE_MAX    CIRCLE_SIZE_MAX
+#define TEAM_LABEL_BYTES CIRCLE_TEXT_BYTES
 
 struct team;
 
@@ -45,13 +46,21 @@ struct team_header {
     char label[TEAM_LABEL_BYTES]; // the call, in words
 };
 
+enum team_fault_kind {
+    TEAM_DESERTED, // the other process has left, or needs gradients: `presence`, `needs_step`
+    TEAM_DIFFERS,  // it makes another call: `other`
+    TEAM_CIRCLE,   // it waits, too, for `after`: in `other`, or for gradients: `needs_step`
+};
+
 /* Why a call cannot end. */
 struct team_fault {
     uint32_t rank; // the other process
-    bool is_label; // it makes another call: `other`. Otherwise it will make none: `presence`
+    enum team_fault_kind kind;
     enum team_presence presence;
-    uint64_t needs_step; // it waits for this process's gradients of so many steps; 0: for none
-    struct team_header other;
+    uint64_t needs_step;                 // it waits for gradients of so many steps; 0: for none
+    uint32_t after;                      // this process, or one that waits for it by way of others
+    enum team_pipe own_pipe, other_pipe; // of what the two wait for
+    struct team_header other;            // of a circle: the label only
 };
 
 /* That another process makes the call `other`, which is text from outside. */
@@ -90,12 +99,21 @@ size_t team_capacity(const struct team *team); // of a pipe for calls
 /* Takes a segment of the messages of a process, those first that were taken in. */
 bool team_take_message(struct team *team, uint32_t from, struct segment *segment);
 
+/* What has to come from another process. */
+enum team_need {
+    TEAM_NEEDS_NOTHING,
+    TEAM_NEEDS_ROOM,  // it has to take something, and no more
+    TEAM_NEEDS_BYTES, // it has to send something
+};
+
 /* What a wait is for. */
 struct team_work {
     bool (*move)(void *context); // does what can be done; whether that was anything
     bool (*is_complete)(const void *context);
-    bool (*awaits)(const void *context, uint32_t rank); // whether that one has to do something
+    enum team_need (*needs)(const void *context, uint32_t rank);
     void *context;
+    enum team_pipe pipe; // through which bytes come
+    const char *label;   // the call, in words
 };
 
 /* Works until it is complete. STATUS_INTERRUPTED: the job is over. STATUS_UNREACHABLE: somebody who

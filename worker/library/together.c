@@ -133,6 +133,32 @@ static void describe_desertion(const struct ringside *ringside, const struct cal
              (unsigned long long)fault->needs_step, ringside->mode, rule);
 }
 
+/* What a process waits for, of another one. */
+static void describe_wait(enum team_pipe pipe, const char *label, uint32_t rank,
+                          char ret_text[TEAM_LABEL_BYTES + 64])
+{
+    bool is_message = pipe == TEAM_MESSAGES;
+    snprintf(ret_text, TEAM_LABEL_BYTES + 64, "%s %s %s worker %u", is_message ? "for" : "in",
+             label, is_message ? "from" : "for", rank);
+    printable_make_utf8(ret_text);
+}
+
+static void describe_circle(const struct call_options *call, const struct team_fault *fault,
+                            char ret_why[WHY_BYTES])
+{
+    char own[TEAM_LABEL_BYTES + 64], other[TEAM_LABEL_BYTES + 64];
+    describe_wait(fault->own_pipe, call->label, fault->rank, own);
+    describe_wait(fault->other_pipe, fault->other.label, fault->after, other);
+    if (fault->needs_step > 0) {
+        snprintf(other, sizeof(other), "for worker %u's gradient of step %llu", fault->after,
+                 (unsigned long long)fault->needs_step);
+    }
+    snprintf(ret_why, WHY_BYTES,
+             "it waits %.150s, which waits %.150s: they wait for each other, and none can go on; "
+             "one has to make first the call that another one waits for",
+             own, other);
+}
+
 enum status together_fail(struct ringside *ringside, const struct call_options *call,
                           uint64_t bytes, enum status status, const struct team_fault *fault)
 {
@@ -143,6 +169,8 @@ enum status together_fail(struct ringside *ringside, const struct call_options *
     }
     if (status == STATUS_MISMATCH) {
         describe_mismatch(call, bytes, fault, why);
+    } else if (status == STATUS_UNREACHABLE && fault->kind == TEAM_CIRCLE) {
+        describe_circle(call, fault, why);
     } else if (status == STATUS_UNREACHABLE) {
         describe_desertion(ringside, call, fault, why);
     } else {

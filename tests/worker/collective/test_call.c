@@ -17,6 +17,7 @@
 #define WORLD_MAX 4
 
 struct member {
+    _Atomic bool *is_over; // the job is: one has said so
     struct team *team;
     uint32_t rank, world;
     enum status status;
@@ -27,10 +28,9 @@ struct member {
 
 static const uint32_t everybody[WORLD_MAX] = {0, 1, 2, 3};
 
-static bool never(void *context)
+static bool is_over(void *context)
 {
-    (void)context;
-    return false;
+    return atomic_load((_Atomic bool *)context);
 }
 
 static void *run(void *data)
@@ -45,9 +45,12 @@ static void play_all(uint32_t world, size_t count, void (*play)(struct member *m
 {
     struct team_place places[WORLD_MAX];
     pthread_t threads[WORLD_MAX];
+    _Atomic bool over = false;
     for (uint32_t i = 0; i < world; i++) {
-        const struct team_options options = {.rank = i, .world = world, .is_over = never};
-        members[i] = (struct member){.rank = i, .world = world, .play = play, .count = count};
+        const struct team_options options = {
+            .rank = i, .world = world, .is_over = is_over, .context = &over};
+        members[i] = (struct member){
+            .is_over = &over, .rank = i, .world = world, .play = play, .count = count};
         assert_int_equal(team_create(&options, &places[i], &members[i].team), STATUS_OK);
     }
     for (uint32_t i = 0; i < world; i++) {
@@ -144,7 +147,7 @@ static void a_call_that_differs_is_named(void **state)
     struct member members[WORLD_MAX];
     play_all(2, 0, differ, members);
     assert_int_equal(members[0].status, STATUS_MISMATCH);
-    assert_true(members[0].fault.is_label);
+    assert_int_equal(members[0].fault.kind, TEAM_DIFFERS);
     assert_int_equal(members[0].fault.rank, 1);
     assert_string_equal(members[0].fault.other.label, "one");
     assert_string_equal(members[1].fault.other.label, "another");
@@ -227,6 +230,158 @@ static void messages_do_not_wait_for_receivers_that_send(void **state)
     }
 }
 
+/* Each receives from the one behind it, and nobody sends. */
+static void receive_around(struct member *member)
+{
+    char label[TEAM_LABEL_BYTES];
+    struct team_header header = {.bytes = 1, .label = "a letter"};
+    unsigned char come;
+    uint32_t after = (member->rank + 1) % member->world;
+    snprintf(label, sizeof(label), "a letter for rank %u", member->rank);
+    memcpy(header.label, label, sizeof(label));
+    member->status = mail_receive(member->team, after, &header, &come, 1, &member->fault);
+    atomic_store(member->is_over, true);
+}
+
+/* Whoever notices ends the job, and then the others do not wait either. */
+static void check_circle(const struct member *members, uint32_t waiting, uint32_t world)
+{
+    uint32_t noticed = 0;
+    for (uint32_t rank = 0; rank < waiting; rank++) {
+        const struct team_fault *fault = &members[rank].fault;
+        if (members[rank].status == STATUS_INTERRUPTED) {
+            continue;
+        }
+        noticed++;
+        assert_int_equal(members[rank].status, STATUS_UNREACHABLE);
+        assert_int_equal(fault->kind, TEAM_CIRCLE);
+        assert_int_equal(fault->rank, (rank + 1) % world);
+        assert_int_equal(fault->after, (rank + 2) % world);
+    }
+    assert_in_range(noticed, 1, waiting);
+}
+
+static void receivers_in_a_circle_are_named(void **state)
+{
+    (void)state;
+    struct member members[WORLD_MAX];
+    for (uint32_t world = 2; world <= WORLD_MAX; world++) {
+        play_all(world, 0, receive_around, members);
+        check_circle(members, world, world);
+        for (uint32_t rank = 0; rank < world; rank++) {
+            char label[TEAM_LABEL_BYTES];
+            snprintf(label, sizeof(label), "a letter for rank %u", (rank + 1) % world);
+            if (members[rank].status == STATUS_UNREACHABLE) {
+                assert_int_equal(members[rank].fault.other_pipe, TEAM_MESSAGES);
+                assert_string_equal(members[rank].fault.other.label, label);
+            }
+        }
+    }
+}
+
+/* One receives from one that adds up, with more than fits on the way. */
+static void receive_beside_a_sum(struct member *member)
+{
+    if (member->rank == 0) {
+        receive_around(member);
+    } else {
+        add_up(member);
+        atomic_store(member->is_over, true);
+    }
+}
+
+static void a_receiver_and_a_collective_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {0, 1, 1000001};
+    struct member members[WORLD_MAX];
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        play_all(2, counts[i], receive_beside_a_sum, members);
+        check_circle(members, 2, 2);
+    }
+}
+
+/* Collectives of two each, which overlap in a circle. */
+static void meet_around(struct member *member)
+{
+    static const uint32_t pairs[3][2] = {{0, 1}, {1, 2}, {0, 2}};
+    const struct call_options options = {pairs[member->rank], 2, "a pair"};
+    member->status = call_barrier(member->team, &options, &member->fault);
+    atomic_store(member->is_over, true);
+}
+
+static void collectives_in_a_circle_are_named(void **state)
+{
+    (void)state;
+    struct member members[WORLD_MAX];
+    play_all(3, 0, meet_around, members);
+    check_circle(members, 3, 3);
+}
+
+/* Rank 0 receives from rank 1, which receives from rank 2, which needs a gradient of rank 0. */
+static void train_in_a_circle(struct member *member)
+{
+    if (member->rank == 2) {
+        team_say_steps(member->team, 3, 3);
+        return;
+    }
+    team_say_steps(member->team, member->rank == 0 ? 2 : 3, 0);
+    receive_around(member);
+}
+
+static void a_circle_may_go_by_way_of_gradients(void **state)
+{
+    (void)state;
+    struct member members[WORLD_MAX];
+    play_all(3, 0, train_in_a_circle, members);
+    check_circle(members, 2, 3);
+    if (members[1].status == STATUS_UNREACHABLE) {
+        assert_int_equal(members[1].fault.needs_step, 3);
+    }
+}
+
+/* In each round another one sends to the others, who receive; then come a call of two and one of
+ * all: many waits begin and end beside each other. */
+static void wait_by_turns(struct member *member)
+{
+    static const uint32_t two[2] = {0, 1};
+    const struct call_options all = call_of(member, "all"), pair = {two, 2, "the first two"};
+    const struct team_header header = {.bytes = 100000, .label = "a letter"};
+    unsigned char *bytes = calloc(1, header.bytes);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < member->count && status == STATUS_OK; i++) {
+        uint32_t last = member->world - 1, sender = i % member->world;
+        if (member->rank == sender) {
+            for (uint32_t to = 0; to < member->world && status == STATUS_OK; to++) {
+                status = to == sender ? STATUS_OK
+                                      : mail_send(member->team, to, &header, bytes, header.bytes,
+                                                  &member->fault);
+            }
+        } else {
+            status =
+                mail_receive(member->team, sender, &header, bytes, header.bytes, &member->fault);
+        }
+        if (status == STATUS_OK && member->rank < 2) {
+            status = call_barrier(member->team, &pair, &member->fault);
+        }
+        if (status == STATUS_OK) {
+            status = call_broadcast(member->team, &all, bytes, header.bytes, last, &member->fault);
+        }
+    }
+    member->status = status;
+    free(bytes);
+}
+
+static void waits_that_end_are_no_circle(void **state)
+{
+    (void)state;
+    struct member members[WORLD_MAX];
+    play_all(WORLD_MAX, 500, wait_by_turns, members);
+    for (uint32_t rank = 0; rank < WORLD_MAX; rank++) {
+        assert_int_equal(members[rank].status, STATUS_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +391,11 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_one_that_has_left),
         cmocka_unit_test(nobody_waits_for_one_that_needs_its_gradient),
         cmocka_unit_test(messages_do_not_wait_for_receivers_that_send),
+        cmocka_unit_test(receivers_in_a_circle_are_named),
+        cmocka_unit_test(a_receiver_and_a_collective_do_not_wait_for_each_other),
+        cmocka_unit_test(collectives_in_a_circle_are_named),
+        cmocka_unit_test(a_circle_may_go_by_way_of_gradients),
+        cmocka_unit_test(waits_that_end_are_no_circle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

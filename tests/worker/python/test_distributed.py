@@ -255,6 +255,34 @@ def test_a_message_to_oneself_is_refused(tmp_path: Path) -> None:
     assert "messages go between two processes of 2, and not from rank 0 to rank 0" in ended.text, ended.text
 
 
+RECEIVES = "for a message of float32 [4] with tag 0 from worker"
+PAIRS = """
+pairs = [dist.new_group([r, s]) for r, s in ((0, 1), (1, 2), (0, 2))]
+dist.barrier(group=pairs[rank])
+"""
+CIRCLES = [  # the script, and what each rank waits for
+    ("dist.recv(torch.zeros(4), 1 - rank)", [f"{RECEIVES} 1", f"{RECEIVES} 0"]),
+    ("dist.recv(torch.zeros(4), (rank + 1) % 3)",
+     [f"{RECEIVES} 1", f"{RECEIVES} 2", f"{RECEIVES} 0"]),
+    ("dist.recv(torch.zeros(4), 1) if rank == 0 else dist.barrier()",
+     [f"{RECEIVES} 1", "in barrier for worker 0"]),
+    ("dist.recv(torch.zeros(4), 1) if rank == 0 else dist.all_reduce(torch.zeros(1 << 20))",
+     [f"{RECEIVES} 1", "in Sum all-reduce of float32 [1048576] for worker 0"]),
+    (PAIRS, ["in barrier for worker 1", "in barrier for worker 2", "in barrier for worker 0"]),
+]
+
+
+@pytest.mark.parametrize(("script", "waits"), CIRCLES)
+def test_processes_that_wait_for_each_other_are_named(
+    tmp_path: Path, script: str, waits: list[str]
+) -> None:
+    ended = run(tmp_path, START + script + "\n", workers=len(waits), prelude="")
+    pairs = zip(waits, waits[1:] + waits[:1])
+    assert ended.code == 1 and any(
+        f"it waits {own}, which waits {other}: they wait for each other" in ended.summary["reason"]
+        for own, other in pairs), ended.text
+
+
 @pytest.mark.parametrize("store", ["", "store=dist.HashStore(), "])
 def test_a_rank_that_is_not_the_jobs_is_refused(tmp_path: Path, store: str) -> None:
     own = f'init_process_group("ringside", {store}rank=1 - wanted, world_size=2)'
