@@ -61,7 +61,7 @@ static bool waits_for(const struct search *search, uint32_t rank, uint32_t other
     return lacks || search->needs_steps[rank] > atomic_load(&others->given_steps);
 }
 
-static void reach(struct search *search, uint32_t rank, uint32_t before)
+static void reach(struct search *search, uint32_t before, uint32_t rank)
 {
     struct circle_seat *seat = search->circle->seat(search->circle->context, rank);
     search->is_reached[rank] = true;
@@ -105,7 +105,7 @@ bool circle_find(const struct circle *circle, const struct circle_lack *lack, ui
     for (uint32_t rank = 0; rank < circle->size; rank++) {
         if (rank != circle->rank && has_rank(lack->ranks[rank / 64], rank) &&
             !circle->has_bytes(circle->context, lack->kind, rank, circle->rank)) {
-            reach(&search, rank, circle->rank);
+            reach(&search, circle->rank, rank);
         }
     }
     for (uint32_t i = 0; i < search.count; i++) {
@@ -116,7 +116,7 @@ bool circle_find(const struct circle *circle, const struct circle_lack *lack, ui
         for (uint32_t other = 0; other < circle->size; other++) {
             if (other != circle->rank && !search.is_reached[other] &&
                 waits_for(&search, rank, other)) {
-                reach(&search, other, rank);
+                reach(&search, rank, other);
             }
         }
     }

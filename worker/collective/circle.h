@@ -46,10 +46,10 @@ void circle_rise(struct circle_seat *seat); // does nothing if it does not sit
 /* The processes among whom a circle is looked for. */
 struct circle {
     uint32_t rank, size; // the one that asks; size at most CIRCLE_SIZE_MAX
-    struct circle_seat *(*seat)(const void *context, uint32_t rank);
+    struct circle_seat *(*seat)(void *context, uint32_t rank);
     // Whether bytes of a kind, which may be anything, are on the way from one process to another.
-    bool (*has_bytes)(const void *context, uint32_t kind, uint32_t from, uint32_t to);
-    const void *context;
+    bool (*has_bytes)(void *context, uint32_t kind, uint32_t from, uint32_t to);
+    void *context;
 };
 
 /* Looks for a circle that the one that asks is part of; it lacks `lack`. It waits for *ret_next,

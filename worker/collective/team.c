@@ -274,12 +274,12 @@ static uint32_t find_deserter(const struct team *team, const struct team_work *w
     return rank;
 }
 
-static struct circle_seat *seat_of(const void *context, uint32_t rank)
+static struct circle_seat *seat_of(void *context, uint32_t rank)
 {
-    return &((const struct team *)context)->boards[rank]->seat;
+    return &((struct team *)context)->boards[rank]->seat;
 }
 
-static bool has_bytes(const void *context, uint32_t kind, uint32_t from, uint32_t to)
+static bool has_bytes(void *context, uint32_t kind, uint32_t from, uint32_t to)
 {
     return kind >= TEAM_PIPE_COUNT || pipe_has_bytes(team_pipe(context, kind, from, to));
 }
@@ -300,7 +300,7 @@ static struct circle_lack find_lack(const struct wait *wait)
 /* One that waits with this process in a circle. */
 static bool find_circle(const struct wait *wait, struct team_fault *ret_fault)
 {
-    const struct team *team = wait->team;
+    struct team *team = wait->team;
     const struct circle circle = {
         .rank = team->options.rank,
         .size = team->options.world,

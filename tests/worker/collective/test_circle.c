@@ -17,14 +17,14 @@ struct scene {
     void (*disturb)(struct scene *scene); // at the first look at what is on the way to rank 2
 };
 
-static struct circle_seat *seat_of(const void *context, uint32_t rank)
+static struct circle_seat *seat_of(void *context, uint32_t rank)
 {
-    return &((struct scene *)(uintptr_t)context)->seats[rank];
+    return &((struct scene *)context)->seats[rank];
 }
 
-static bool has_bytes(const void *context, uint32_t kind, uint32_t from, uint32_t to)
+static bool has_bytes(void *context, uint32_t kind, uint32_t from, uint32_t to)
 {
-    struct scene *scene = (struct scene *)(uintptr_t)context;
+    struct scene *scene = context;
     assert_int_equal(kind, 1);
     if (scene->disturb != NULL && to == 2) {
         void (*disturb)(struct scene * of) = scene->disturb;
