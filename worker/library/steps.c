@@ -102,10 +102,14 @@ static void end_wait(struct ringside *ringside, uint64_t began_ns)
  * which this one goes on, after it has given `given`. */
 static void say_needs(struct ringside *ringside, uint64_t given)
 {
-    uint64_t slack = ringside->job.mode.slack_steps;
-    uint64_t needed = is_unsynchronised(ringside) ? (given > slack ? given - slack : 0)
-                      : ringside->is_pending      ? given
-                                                  : 0;
+    const struct mode mode = ringside->job.mode;
+    bool is_bounded = mode.kind == MODE_PS_SSP; // in ps-async, and with backups, nobody is needed
+    uint64_t needed = 0;
+    if (!is_unsynchronised(ringside)) {
+        needed = ringside->is_pending ? given : 0;
+    } else if (is_bounded && given > mode.slack_steps) {
+        needed = given - mode.slack_steps;
+    }
     together_say_steps(ringside, given, needed);
 }
 

@@ -133,6 +133,20 @@ for step in range(20):
 """
 
 
+# Rank 1 waits in the barrier while rank 0 makes many steps.
+PAUSES = """
+model = make_model()
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01),
+                                     named_parameters=model.named_parameters())
+for step in range(5 if rank == 1 else 200):
+    optimizer.zero_grad()
+    loss_of(model).backward()
+    optimizer.step()
+hvd.barrier()
+print("done", flush=True)
+"""
+
+
 @pytest.mark.parametrize("mode", ["ring", "ps-sync", "ps-ssp:2", "ps-ssp:0"])
 @pytest.mark.parametrize("call", ["hvd.barrier()", "hvd.allreduce(torch.zeros(2))"])
 def test_a_process_whose_gradients_others_need_does_not_wait_for_them(
@@ -142,6 +156,11 @@ def test_a_process_whose_gradients_others_need_does_not_wait_for_them(
     assert ended.code == 1
     assert " after 5 steps, but worker 0 needs its gradient of step 6: in " in ended.summary["reason"], (
         ended.text)
+
+
+def test_in_ps_async_nobody_is_needed_by_a_process_in_a_collective(tmp_path: Path) -> None:
+    ended = completed(tmp_path, PAUSES, mode="ps-async")
+    assert ended.values() == ["done"] * 2
 
 
 def test_sizes_that_differ_are_told_in_words(tmp_path: Path) -> None:
