@@ -61,14 +61,14 @@ static bool waits_for(const struct search *search, uint32_t rank, uint32_t other
     return lacks || search->needs_steps[rank] > atomic_load(&others->given_steps);
 }
 
-static void reach(struct search *search, uint32_t before, uint32_t rank)
+static void reach(struct search *search, uint32_t waiter, uint32_t reached)
 {
-    struct circle_seat *seat = search->circle->seat(search->circle->context, rank);
-    search->is_reached[rank] = true;
-    search->before[rank] = before;
-    search->sequences[rank] = atomic_load(&seat->sequence);
-    search->needs_steps[rank] = atomic_load(&seat->needs_step);
-    search->reached[search->count++] = rank;
+    struct circle_seat *seat = search->circle->seat(search->circle->context, reached);
+    search->is_reached[reached] = true;
+    search->before[reached] = waiter;
+    search->sequences[reached] = atomic_load(&seat->sequence);
+    search->needs_steps[reached] = atomic_load(&seat->needs_step);
+    search->reached[search->count++] = reached;
 }
 
 /* Whether a process has done nothing since it was reached, and still waits for another one. */
