@@ -16,9 +16,9 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/plan/augmentation.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
+#include "worker/data/batches/loaders.h"
 #include "worker/data/images/encode_jpeg.h"
-#include "worker/data/loaders.h"
 
 #include <errno.h>
 #include <stdio.h>

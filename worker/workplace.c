@@ -4,7 +4,7 @@
 #include "common/base/cores.h"
 #include "common/base/log.h"
 #include "common/vector/layout.h"
-#include "worker/data/loaders.h"
+#include "worker/data/batches/loaders.h"
 #include "worker/data/normalized.h"
 #include "worker/data/resized.h"
 #include "worker/data/statistics.h"

@@ -79,7 +79,7 @@ struct job {
     char device[JOB_NAME_BYTES];
     char server_device[JOB_NAME_BYTES]; // host, cuda, cuda:1
     uint32_t threads;                   // per worker; 0: cores / workers on the host
-    uint32_t loader_threads;            // per worker process; 0: auto, see worker/data/loaders.h
+    uint32_t loader_threads; // per worker process; 0: auto, see worker/data/batches/loaders.h
     enum job_conv conv;
     enum job_precision precision;
     bool allow_nondeterministic;   // algorithms whose bits differ from run to run

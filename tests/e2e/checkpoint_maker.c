@@ -17,7 +17,7 @@
 #include "common/job/job_text.h"
 #include "common/vector/digest.h"
 #include "common/vector/vector.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/data/resized.h"
 #include "worker/model/description.h"
 #include "worker/train/job_model.h"

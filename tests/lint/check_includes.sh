@@ -48,10 +48,11 @@ worker/device/cuda/memory common/base worker/device/cuda/host
 worker/device/cuda/nccl common/base worker/device worker/device/cuda/host
 worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/memory worker/device/cuda/nccl
 worker/data/augment     common/base common/plan worker/device
-worker/data             common/base common/trace common/vector common/options common/plan worker/device worker/data/augment
+worker/data             common/base common/vector common/options common/plan worker/device
+worker/data/batches     common/base common/trace common/vector common/plan worker/device worker/data worker/data/augment
 worker/data/images      common/base common/vector worker/device worker/data
 worker/data/npz         common/base common/plan worker/device worker/data
-worker/data/preview     common/base common/plan worker/device worker/data worker/data/images
+worker/data/preview     common/base common/plan worker/device worker/data worker/data/batches worker/data/images
 worker/data/pack        common/base common/vector worker/device worker/data worker/data/images
 worker/model            common/base common/vector common/options common/optimizer worker/device
 worker/exchange         common/base common/trace common/vector common/transport common/codec common/job common/channel
@@ -61,8 +62,8 @@ worker/link             common/base common/trace common/vector common/options co
 worker/collective       common/base common/vector worker/exchange/shared
 worker/disturb          common/base common/job common/service worker/exchange
 worker/library          common/base common/trace common/vector common/security common/transport common/optimizer common/job worker/collective worker/disturb worker/exchange worker/link
-worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/model worker/disturb worker/exchange worker/link
-worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/pack worker/data/preview worker/model worker/link worker/train
+worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/data/batches worker/model worker/disturb worker/exchange worker/link
+worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/batches worker/data/pack worker/data/preview worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system

@@ -26,8 +26,8 @@ plant deploy/planted_hall.c '#include "deploy/system/folder.h"' 'deploy is no ro
 # Parts of the worker
 plant worker/exchange/planted_model.c '#include "worker/model/model.h"' 'must not include "worker/model/model.h"'
 plant worker/exchange/planted_device.c '#include "worker/device/device.h"' 'must not include "worker/device/device.h"'
-plant worker/exchange/planted_data.c '#include "worker/data/batcher.h"' 'must not include "worker/data/batcher.h"'
-plant worker/model/planted_data.c '#include "worker/data/batcher.h"' 'must not include "worker/data/batcher.h"'
+plant worker/exchange/planted_data.c '#include "worker/data/batches/batcher.h"' 'must not include "worker/data/batches/batcher.h"'
+plant worker/model/planted_data.c '#include "worker/data/batches/batcher.h"' 'must not include "worker/data/batches/batcher.h"'
 plant worker/model/planted_exchange.c '#include "worker/exchange/exchange.h"' 'must not include "worker/exchange/exchange.h"'
 plant worker/data/planted_model.c '#include "worker/model/model.h"' 'must not include "worker/model/model.h"'
 plant worker/device/planted_transport.c '#include "common/transport/transport.h"' 'must not include "common/transport/transport.h"'

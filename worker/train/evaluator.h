@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/channel/wire.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/model/model.h"
 
 struct evaluator;

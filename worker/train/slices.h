@@ -10,7 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/job/carriers.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/disturb/straggling.h"
 #include "worker/model/model.h"
 #include "worker/train/evaluator.h"

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_DATA_NUMBERED_H
 #define TESTS_SUPPORT_DATA_NUMBERED_H
 
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>

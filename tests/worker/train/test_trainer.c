@@ -2,7 +2,7 @@
  * sum. */
 #include "common/optimizer/optimizer.h"
 #include "common/vector/vector.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/model/model.h"
 
 // clang-format off

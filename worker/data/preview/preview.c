@@ -2,7 +2,7 @@
 #include "worker/data/preview/preview.h"
 
 #include "common/base/log.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/data/images/encode_png.h"
 
 #include <math.h>

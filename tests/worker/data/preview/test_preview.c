@@ -4,7 +4,7 @@
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/file_limit.h"
 #include "tests/support/common/temp_folder.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/data/byte_images.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/preview/preview.h"

@@ -1,7 +1,7 @@
 /* Batches of stored bytes, of which the device makes pixels, against the same batches of pixels
  * that the host has made: equal losses and gradients, bit by bit. */
 #include "tests/support/model/program_fixture.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/data/byte_images.h"
 #include "worker/data/resized.h"
 

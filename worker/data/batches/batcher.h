@@ -10,8 +10,8 @@
  *
  * Evaluation: batches of the part `rank` of `world` of all samples in their order, once; the last
  * batch is padded, and says so. */
-#ifndef WORKER_DATA_BATCHER_H
-#define WORKER_DATA_BATCHER_H
+#ifndef WORKER_DATA_BATCHES_BATCHER_H
+#define WORKER_DATA_BATCHES_BATCHER_H
 
 #include "common/base/status.h"
 #include "common/plan/augmentation.h"

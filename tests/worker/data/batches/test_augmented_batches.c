@@ -3,7 +3,7 @@
 #include "common/vector/layout.h"
 #include "tests/support/common/captured_log.h"
 #include "worker/data/augment/augment.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/data/byte_images.h"
 #include "worker/data/resized.h"
 

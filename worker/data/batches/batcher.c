@@ -16,16 +16,16 @@
  * the last portion of an earlier generation has ended nothing is handed out, as it may lie in any
  * slot. batcher_destroy is a seek to nowhere. The lock of the loaders guards all that changes, but
  * for the slots' memory: filling a slot and using one are kept apart by the counts. */
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/vector/layout.h"
-#include "worker/data/batch_slots.h"
-#include "worker/data/loaders.h"
-#include "worker/data/sample_reader.h"
-#include "worker/data/sampler.h"
+#include "worker/data/batches/batch_slots.h"
+#include "worker/data/batches/loaders.h"
+#include "worker/data/batches/sample_reader.h"
+#include "worker/data/batches/sampler.h"
 
 #include <assert.h>
 #include <pthread.h>

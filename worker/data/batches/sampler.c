@@ -1,5 +1,5 @@
 /* Permutations of the samples, and the slices of them that make batches. */
-#include "worker/data/sampler.h"
+#include "worker/data/batches/sampler.h"
 
 #include "common/base/random.h"
 #include "common/vector/layout.h"

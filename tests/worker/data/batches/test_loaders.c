@@ -1,7 +1,7 @@
 /* Tests of threads that read ahead: how many there are changes nothing but the time. */
 #include "tests/support/data/numbered.h"
+#include "worker/data/batches/loaders.h"
 #include "worker/data/byte_images.h"
-#include "worker/data/loaders.h"
 
 // clang-format off
 #include <setjmp.h>

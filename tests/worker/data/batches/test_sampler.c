@@ -1,6 +1,6 @@
 /* Tests of which samples each batch takes. */
 #include "common/vector/layout.h"
-#include "worker/data/sampler.h"
+#include "worker/data/batches/sampler.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Bytes are read and changed where they will lie, or in a thread's room where floats are made of
  * them. */
-#include "worker/data/sample_reader.h"
+#include "worker/data/batches/sample_reader.h"
 
 #include "common/base/log.h"
 #include "common/base/random.h"

@@ -1,6 +1,6 @@
 /* Memory for batches that are read ahead: one allocation, cut into slots. */
-#ifndef WORKER_DATA_BATCH_SLOTS_H
-#define WORKER_DATA_BATCH_SLOTS_H
+#ifndef WORKER_DATA_BATCHES_BATCH_SLOTS_H
+#define WORKER_DATA_BATCHES_BATCH_SLOTS_H
 
 #include "common/base/status.h"
 #include "worker/device/device.h"

@@ -1,5 +1,5 @@
 /* Threads take portions under one lock. What they read does not depend on who reads it. */
-#include "worker/data/loaders.h"
+#include "worker/data/batches/loaders.h"
 
 #include "common/base/clock.h"
 #include "common/base/log.h"

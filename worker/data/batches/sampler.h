@@ -6,11 +6,11 @@
  * number of steps, and together they have every sample.
  *
  * Decides only: it reads no sample. One thread at a time. */
-#ifndef WORKER_DATA_SAMPLER_H
-#define WORKER_DATA_SAMPLER_H
+#ifndef WORKER_DATA_BATCHES_SAMPLER_H
+#define WORKER_DATA_BATCHES_SAMPLER_H
 
 #include "common/base/status.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* Pixels come first, for the sake of their alignment. */
-#include "worker/data/batch_slots.h"
+#include "worker/data/batches/batch_slots.h"
 
 #include "common/base/memory.h"
 

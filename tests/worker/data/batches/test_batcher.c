@@ -3,7 +3,7 @@
 #include "common/vector/layout.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/data/numbered.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 
 // clang-format off
 #include <setjmp.h>

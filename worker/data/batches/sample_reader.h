@@ -1,11 +1,11 @@
 /* Reads single samples of a dataset as a batch has them: as floats or as bytes, and, for training,
  * changed by an augmentation. Which change a sample gets follows from (seed, epoch, sample). */
-#ifndef WORKER_DATA_SAMPLE_READER_H
-#define WORKER_DATA_SAMPLE_READER_H
+#ifndef WORKER_DATA_BATCHES_SAMPLE_READER_H
+#define WORKER_DATA_BATCHES_SAMPLE_READER_H
 
 #include "common/base/status.h"
 #include "worker/data/augment/augment.h"
-#include "worker/data/batcher.h"
+#include "worker/data/batches/batcher.h"
 #include "worker/data/dataset.h"
 #include "worker/data/idle_list.h"
 

@@ -8,8 +8,8 @@
  * more than a twentieth of the time, and the process used less than its share of the host's
  * processors, adds as many threads as processors were idle, at most as many as there are. It ends
  * at one thread for each processor of the share, and never shrinks. */
-#ifndef WORKER_DATA_LOADERS_H
-#define WORKER_DATA_LOADERS_H
+#ifndef WORKER_DATA_BATCHES_LOADERS_H
+#define WORKER_DATA_BATCHES_LOADERS_H
 
 #include "common/base/status.h"
 
