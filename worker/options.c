@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FIELD(kind, field) OPTION_FIELD(kind, worker_options, field)
 
@@ -195,43 +196,43 @@ static enum status find_number(const struct option_program *program, const char 
     return status;
 }
 
-/* Whether it only tells something, and joins no job. */
-static bool ends_without_job(const struct worker_options *options)
+/* What it is asked for in the place of training, and so joins no job: one thing at most, and
+ * options of that alone. */
+static enum status find_errand(const struct option_program *program,
+                               const struct worker_options *options, const char **ret_errand)
 {
-    return options->probe || options->backends || options->describe_model ||
-           options->evaluate[0] != '\0' || options->pack[0] != '\0' || options->preview[0] != '\0';
-}
-
-/* What it is asked for in the place of training: one thing, and options of that alone. */
-static enum status check_errands(const struct option_program *program)
-{
-    static const char *const errands[] = {"probe", "evaluate", "describe-model",
-                                          "pack",  "preview",  "backends"};
+    const struct {
+        const char *name;
+        bool is_asked;
+    } errands[] = {{"probe", options->probe},
+                   {"evaluate", options->evaluate[0] != '\0'},
+                   {"describe-model", options->describe_model},
+                   {"pack", options->pack[0] != '\0'},
+                   {"preview", options->preview[0] != '\0'},
+                   {"backends", options->backends}};
     static const struct {
         const char *option, *errand;
     } parts[] = {{"pack-jpeg", "pack"},
                  {"preview-epoch", "preview"},
                  {"preview-sheet", "preview"},
                  {"preview-zoom", "preview"}};
-    const char *given = NULL;
+    const char *found = NULL;
     for (size_t i = 0; i < sizeof(errands) / sizeof(errands[0]); i++) {
-        if (!options_was_given(program, errands[i])) {
-            continue;
-        }
-        if (given != NULL) {
-            log_error("--%s and --%s are two things: give one of them", given, errands[i]);
+        if (errands[i].is_asked && found != NULL) {
+            log_error("--%s and --%s are two things: give one of them", found, errands[i].name);
             return STATUS_INVALID;
         }
-        given = errands[i];
+        found = errands[i].is_asked ? errands[i].name : found;
     }
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (options_was_given(program, parts[i].option) &&
-            !options_was_given(program, parts[i].errand)) {
+        bool has_errand = found != NULL && strcmp(found, parts[i].errand) == 0;
+        if (options_was_given(program, parts[i].option) && !has_errand) {
             log_error("--%s would do nothing here: it takes --%s", parts[i].option,
                       parts[i].errand);
             return STATUS_INVALID;
         }
     }
+    *ret_errand = found;
     return STATUS_OK;
 }
 
@@ -253,10 +254,11 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
     };
     struct worker_options *options = ret_options;
     enum status status = options_parse(&program, argc, argv, ret_is_done);
+    const char *errand = NULL;
     if (status == STATUS_OK && !*ret_is_done) {
-        status = check_errands(&program);
+        status = find_errand(&program, options, &errand);
     }
-    if (status != STATUS_OK || *ret_is_done || ends_without_job(options)) {
+    if (status != STATUS_OK || *ret_is_done || errand != NULL) {
         return status;
     }
     if (options->server[0] == '\0') {

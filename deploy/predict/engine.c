@@ -3,6 +3,7 @@
 
 #include "deploy/predict/array.h"
 #include "deploy/predict/flows.h"
+#include "deploy/predict/heap.h"
 
 #include <assert.h>
 #include <float.h>
@@ -19,8 +20,7 @@ enum event_kind {
 };
 
 struct event {
-    double time;
-    uint64_t order; // among those of one moment
+    struct heap_key key; // its time
     enum event_kind kind;
     uint32_t a, b; // packet; process, and its tag
 };
@@ -63,11 +63,6 @@ struct engine {
     bool is_out_of_memory;
 };
 
-static bool is_before(const struct event *a, const struct event *b)
-{
-    return a->time < b->time || (a->time == b->time && a->order < b->order);
-}
-
 static void add_event_at(struct engine *engine, const struct event *event)
 {
     if (!array_has_room((void **)&engine->events, engine->event_count, &engine->event_room,
@@ -75,32 +70,19 @@ static void add_event_at(struct engine *engine, const struct event *event)
         engine->is_out_of_memory = true;
         return;
     }
-    uint32_t at = engine->event_count++;
-    for (; at > 0 && is_before(event, &engine->events[(at - 1) / 2]); at = (at - 1) / 2) {
-        engine->events[at] = engine->events[(at - 1) / 2];
-    }
-    engine->events[at] = *event;
+    heap_add(engine->events, &engine->event_count, event, sizeof(*event));
 }
 
 static void add_event(struct engine *engine, double time, enum event_kind kind, uint32_t a,
                       uint32_t b)
 {
-    add_event_at(engine, &(struct event){time, engine->order++, kind, a, b});
+    add_event_at(engine, &(struct event){{time, engine->order++}, kind, a, b});
 }
 
 static struct event take_event(struct engine *engine)
 {
-    struct event *events = engine->events, first = events[0];
-    const struct event last = events[--engine->event_count];
-    uint32_t at = 0;
-    for (uint32_t child; (child = 2 * at + 1) < engine->event_count; at = child) {
-        child += child + 1 < engine->event_count && is_before(&events[child + 1], &events[child]);
-        if (!is_before(&events[child], &last)) {
-            break;
-        }
-        events[at] = events[child];
-    }
-    events[at] = last;
+    struct event first;
+    heap_take(engine->events, &engine->event_count, &first, sizeof(first));
     return first;
 }
 
@@ -241,8 +223,9 @@ static void announce_first(struct engine *engine, const struct thread *thread)
 {
     if (thread->sending > 0) {
         const struct packet *packet = &engine->packets[thread->sending - 1];
-        add_event_at(engine, &(struct event){packet->ready_s, packet->order, EVENT_READY,
-                                             thread->sending - 1, 0});
+        add_event_at(
+            engine,
+            &(struct event){{packet->ready_s, packet->order}, EVENT_READY, thread->sending - 1, 0});
     }
 }
 
@@ -366,7 +349,7 @@ static void handle_event(struct engine *engine, const struct event *event)
 
 enum status engine_step(struct engine *engine)
 {
-    double event_s = engine->event_count > 0 ? engine->events[0].time : DBL_MAX;
+    double event_s = engine->event_count > 0 ? engine->events[0].key.at : DBL_MAX;
     // Rates last for some time only, so they are due when time goes on.
     if (event_s > engine->now && flows_next_end(engine->flows) > engine->now &&
         !flows_share(engine->flows, engine->now)) {
@@ -378,7 +361,7 @@ enum status engine_step(struct engine *engine)
     }
     if (event_s < flow_s) {
         const struct event event = take_event(engine);
-        engine->now = event.time;
+        engine->now = event.key.at;
         handle_event(engine, &event);
         return STATUS_OK;
     }

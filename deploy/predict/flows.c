@@ -2,19 +2,18 @@
 #include "deploy/predict/flows.h"
 
 #include "deploy/predict/array.h"
+#include "deploy/predict/heap.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct flow {
-    double end;     // `served` of its class when it ends
-    uint64_t order; // among those that end together
+    struct heap_key end; // `served` of its class when it ends
     uint32_t token;
 };
 
-struct class
-{
+struct flow_class {
     uint32_t links[NETWORK_ROUTE_MAX];  // those that may be full
     uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of these links
     uint32_t link_count;
@@ -41,8 +40,8 @@ struct link_state {
 
 struct flows {
     const struct network *network;
-    double most;           // bytes per second of one flow
-    struct class *classes; // owned as the others
+    double most;                // bytes per second of one flow
+    struct flow_class *classes; // owned as the others
     uint32_t class_count, class_room;
     uint32_t *table; // chains of classes, by their links
     uint32_t table_size;
@@ -54,18 +53,18 @@ struct flows {
     bool is_out_of_memory;
 };
 
-static bool ends_sooner(const struct class *a, const struct class *b)
+static bool ends_sooner(const struct flow_class *a, const struct flow_class *b)
 {
     return a->end < b->end ||
-           (a->end == b->end && a->end < DBL_MAX && a->flows[0].order < b->flows[0].order);
+           (a->end == b->end && a->end < DBL_MAX && a->flows[0].end.order < b->flows[0].end.order);
 }
 
 /* Puts a class where it belongs, upwards or downwards. */
 static void place_class(struct flows *flows, uint32_t index)
 {
-    struct class *classes = flows->classes;
+    struct flow_class *classes = flows->classes;
     uint32_t *heap = flows->heap, at = classes[index].heap_place;
-    const struct class *own = &classes[index];
+    const struct flow_class *own = &classes[index];
     for (; at > 0 && ends_sooner(own, &classes[heap[(at - 1) / 2]]); at = (at - 1) / 2) {
         heap[at] = heap[(at - 1) / 2];
         classes[heap[at]].heap_place = at;
@@ -86,17 +85,17 @@ static void place_class(struct flows *flows, uint32_t index)
 /* Reckons anew when the first flow of a class ends. */
 static void update_end(struct flows *flows, uint32_t index)
 {
-    struct class *class = &flows->classes[index];
+    struct flow_class *class = &flows->classes[index];
     class->end = DBL_MAX;
     if (class->count > 0 && class->rate > 0) {
-        double left = class->flows[0].end - class->served;
+        double left = class->flows[0].end.at - class->served;
         class->end = class->since + (left > 0 ? left / class->rate : 0);
     }
     place_class(flows, index);
 }
 
 /* Brings what each flow has had up to now. */
-static void serve(struct class *class, double now)
+static void serve(struct flow_class *class, double now)
 {
     class->served += class->rate * (now - class->since);
     class->since = now;
@@ -135,7 +134,7 @@ static bool grow_table(struct flows *flows)
     flows->table = table;
     flows->table_size = size;
     for (uint32_t i = 0; i < flows->class_count; i++) {
-        struct class *class = &flows->classes[i];
+        struct flow_class *class = &flows->classes[i];
         uint32_t *chain = chain_of(flows, class->links, class->link_count);
         class->next = *chain;
         *chain = i + 1;
@@ -153,8 +152,8 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
         return UINT32_MAX;
     }
     uint32_t *chain = chain_of(flows, links, count);
-    struct class *class = &flows->classes[index];
-    *class = (struct class){
+    struct flow_class *class = &flows->classes[index];
+    *class = (struct flow_class){
         .link_count = count, .end = DBL_MAX, .heap_place = flows->heap_count, .next = *chain};
     memcpy(class->links, links, count * sizeof(*links));
     flows->heap[flows->heap_count++] = index;
@@ -173,7 +172,7 @@ uint32_t flows_class_of(struct flows *flows, const struct network_route *route)
     if (flows->table_size > 0) {
         for (uint32_t at = *chain_of(flows, links, count); at > 0;
              at = flows->classes[at - 1].next) {
-            const struct class *class = &flows->classes[at - 1];
+            const struct flow_class *class = &flows->classes[at - 1];
             if (class->link_count == count &&
                 memcmp(class->links, links, count * sizeof(*links)) == 0) {
                 return at - 1;
@@ -183,40 +182,10 @@ uint32_t flows_class_of(struct flows *flows, const struct network_route *route)
     return add_class(flows, links, count);
 }
 
-static bool is_sooner(const struct flow *a, const struct flow *b)
-{
-    return a->end < b->end || (a->end == b->end && a->order < b->order);
-}
-
-static void add_flow(struct class *class, struct flow flow)
-{
-    uint32_t at = class->count++;
-    for (; at > 0 && is_sooner(&flow, &class->flows[(at - 1) / 2]); at = (at - 1) / 2) {
-        class->flows[at] = class->flows[(at - 1) / 2];
-    }
-    class->flows[at] = flow;
-}
-
-static struct flow take_flow(struct class *class)
-{
-    struct flow *flows = class->flows, first = flows[0];
-    const struct flow last = flows[--class->count];
-    uint32_t at = 0;
-    for (uint32_t child; (child = 2 * at + 1) < class->count; at = child) {
-        child += child + 1 < class->count && is_sooner(&flows[child + 1], &flows[child]);
-        if (!is_sooner(&flows[child], &last)) {
-            break;
-        }
-        flows[at] = flows[child];
-    }
-    flows[at] = last;
-    return first;
-}
-
 /* Puts a class into the lists of its links, as it has flows now. */
 static bool join_links(struct flows *flows, uint32_t index)
 {
-    struct class *class = &flows->classes[index];
+    struct flow_class *class = &flows->classes[index];
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
         if (!array_has_room((void **)&link->classes, link->count, &link->room, sizeof(index))) {
@@ -229,14 +198,14 @@ static bool join_links(struct flows *flows, uint32_t index)
     return true;
 }
 
-static void leave_links(struct flows *flows, struct class *class)
+static void leave_links(struct flows *flows, struct flow_class *class)
 {
     class->is_listed = false;
     class->rate = 0;
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
         uint32_t last = link->classes[--link->count];
-        struct class *moved = &flows->classes[last];
+        struct flow_class *moved = &flows->classes[last];
         link->classes[class->places[i]] = last;
         for (uint32_t j = 0; j < moved->link_count; j++) {
             if (moved->links[j] == class->links[i]) {
@@ -248,7 +217,7 @@ static void leave_links(struct flows *flows, struct class *class)
 
 bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, uint32_t token)
 {
-    struct class *class = &flows->classes[index];
+    struct flow_class *class = &flows->classes[index];
     if (!array_has_room((void **)&class->flows, class->count, &class->room,
                         sizeof(*class->flows))) {
         return false;
@@ -260,7 +229,8 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
     if (!class->is_listed && !join_links(flows, index)) {
         return false;
     }
-    add_flow(class, (struct flow){class->served + bytes, flows->order++, token});
+    const struct flow flow = {{class->served + bytes, flows->order++}, token};
+    heap_add(class->flows, &class->count, &flow, sizeof(flow));
     mark_dirty(flows, index);
     update_end(flows, index);
     return true;
@@ -274,9 +244,10 @@ double flows_next_end(const struct flows *flows)
 uint32_t flows_end_next(struct flows *flows, double now)
 {
     uint32_t index = flows->heap[0];
-    struct class *class = &flows->classes[index];
-    const struct flow flow = take_flow(class);
-    class->served = flow.end; // rounding would leave flows behind that end together
+    struct flow_class *class = &flows->classes[index];
+    struct flow flow;
+    heap_take(class->flows, &class->count, &flow, sizeof(flow));
+    class->served = flow.end.at; // rounding would leave flows behind that end together
     class->since = now;
     mark_dirty(flows, index);
     update_end(flows, index);
@@ -297,7 +268,7 @@ static void reach(struct flows *flows, uint32_t index)
 /* A class that may have another rate now. */
 static void add_to_component(struct flows *flows, uint32_t index)
 {
-    struct class *class = &flows->classes[index];
+    struct flow_class *class = &flows->classes[index];
     if (class->mark == flows->mark || class->count == 0) {
         return;
     }
@@ -317,7 +288,7 @@ static void find_component(struct flows *flows)
     flows->component.count = flows->reached.count = 0;
     for (uint32_t i = 0; i < flows->dirty.count; i++) {
         uint32_t index = flows->dirty.items[i];
-        struct class *class = &flows->classes[index];
+        struct flow_class *class = &flows->classes[index];
         class->is_dirty = false;
         if (class->count == 0) {
             leave_links(flows, class);
@@ -342,7 +313,7 @@ static void find_component(struct flows *flows)
 
 static void set_rate(struct flows *flows, uint32_t index, double rate, double now)
 {
-    struct class *class = &flows->classes[index];
+    struct flow_class *class = &flows->classes[index];
     class->is_frozen = true;
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];

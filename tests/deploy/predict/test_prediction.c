@@ -35,14 +35,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Of one layer that costs nothing but what its gradients need. */
 static int reset_costs(void **state)
 {
     (void)state;
-    memset(&costs, 0, sizeof(costs));
-    costs.batch = 32;
-    costs.layer_count = 1;
-    costs.layers[0].parameters = PARAMETERS;
+    predictions_reset_costs(PARAMETERS, &costs);
     return 0;
 }
 

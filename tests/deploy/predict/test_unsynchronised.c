@@ -36,10 +36,7 @@ static int tear_down(void **state)
 static int reset_costs(void **state)
 {
     (void)state;
-    memset(&costs, 0, sizeof(costs));
-    costs.batch = 32;
-    costs.layer_count = 1;
-    costs.layers[0].parameters = 64;
+    predictions_reset_costs(64, &costs);
     return 0;
 }
 

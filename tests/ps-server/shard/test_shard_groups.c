@@ -278,6 +278,17 @@ static struct message push_of(uint32_t rank, const struct optimizer_groups *said
     return (struct message){.kind = MESSAGE_PUSH, .rank = rank, .groups = said};
 }
 
+/* Three workers and a shard, with the rate 0.1. */
+static void open_three(struct cluster *ret_cluster)
+{
+    *ret_cluster = (struct cluster){.workers = 3,
+                                    .shard_count = 1,
+                                    .mode = "ps-sync",
+                                    .optimizer = OPTIMIZER_SGD,
+                                    .schedule = {.base_rate = 0.1, .start_rate = 0.1}};
+    cluster_open(ret_cluster);
+}
+
 static void workers_that_differ_are_named_with_both_values(void **state)
 {
     (void)state;
@@ -286,12 +297,8 @@ static void workers_that_differ_are_named_with_both_values(void **state)
     const struct optimizer_groups first = {.groups = &slow, .group_count = 1};
     const struct optimizer_groups second = {.groups = &fast, .group_count = 1};
     const struct optimizer_groups rounded = {.groups = &near, .group_count = 1};
-    struct cluster cluster = {.workers = 3,
-                              .shard_count = 1,
-                              .mode = "ps-sync",
-                              .optimizer = OPTIMIZER_SGD,
-                              .schedule = {.base_rate = 0.1, .start_rate = 0.1}};
-    cluster_open(&cluster);
+    struct cluster cluster;
+    open_three(&cluster);
     assert_int_equal(give(&cluster, push_of(2, &first), 0), STATUS_OK);
     assert_int_equal(give(&cluster, push_of(0, &rounded), 0), STATUS_OK);
     assert_null(shard_dispute(cluster.shards[0]));
@@ -313,12 +320,8 @@ static void silence_is_the_settings_of_the_start(void **state)
     const struct optimizer_group same = {0.1, {0}}, other = {0.2, {0}};
     const struct optimizer_groups said = {.groups = &same, .group_count = 1};
     const struct optimizer_groups differs = {.groups = &other, .group_count = 1};
-    struct cluster cluster = {.workers = 3,
-                              .shard_count = 1,
-                              .mode = "ps-sync",
-                              .optimizer = OPTIMIZER_SGD,
-                              .schedule = {.base_rate = 0.1, .start_rate = 0.1}};
-    cluster_open(&cluster);
+    struct cluster cluster;
+    open_three(&cluster);
     assert_int_equal(give(&cluster, push_of(0, NULL), 0), STATUS_OK);
     assert_int_equal(give(&cluster, push_of(1, &said), 0), STATUS_OK);
     assert_int_equal(give(&cluster, push_of(2, &differs), 0), STATUS_MALFORMED);

@@ -51,6 +51,14 @@ struct job predictions_job(enum mode_kind mode, uint32_t workers, uint32_t serve
     return job;
 }
 
+void predictions_reset_costs(uint64_t parameters, struct costs *ret_costs)
+{
+    memset(ret_costs, 0, sizeof(*ret_costs));
+    ret_costs->batch = 32;
+    ret_costs->layer_count = 1;
+    ret_costs->layers[0].parameters = parameters;
+}
+
 void predictions_check(const char *what, uint32_t workers, double got, double want, double part)
 {
     if (!(fabs(got - want) <= part * want)) {

@@ -3,6 +3,7 @@
 #define TESTS_SUPPORT_DEPLOY_PREDICTIONS_H
 
 #include "common/job/job.h"
+#include "deploy/predict/costs.h"
 #include "deploy/predict/network.h"
 
 #include <stdint.h>
@@ -16,6 +17,10 @@ void predictions_read_star(struct network *ret_network);
 /* A job whose gradients are one bucket. */
 struct job predictions_job(enum mode_kind mode, uint32_t workers, uint32_t servers,
                            enum all_reduce_choice choice);
+
+/* Costs of a batch of 32 images, and of one layer that costs nothing but what its gradients need.
+ */
+void predictions_reset_costs(uint64_t parameters, struct costs *ret_costs);
 
 /* Fails unless got is want, give or take a part of it. */
 void predictions_check(const char *what, uint32_t workers, double got, double want, double part);
