@@ -12,9 +12,9 @@ struct line {
     uint32_t rank, index; // in the team; in the call
     struct pipe_end to, from;
     struct team_header header; // the other's
-    struct segment header_out, header_in;
+    struct transfer header_out, header_in;
     bool is_checked; // the headers are alike
-    struct segment out, in;
+    struct transfer out, in;
 };
 
 /* Chunks that come are not stored but folded. */
@@ -39,8 +39,8 @@ struct call {
 void call_header(const struct call_options *options, uint64_t bytes, struct team_header *ret_header)
 {
     *ret_header = (struct team_header){
-        .group = layout_digest_add(LAYOUT_DIGEST_SEED, options->ranks,
-                                   options->count * sizeof(options->ranks[0])),
+        .ranks_digest = layout_digest_add(LAYOUT_DIGEST_SEED, options->ranks,
+                                          options->count * sizeof(options->ranks[0])),
         .bytes = bytes,
     };
     snprintf(ret_header->label, sizeof(ret_header->label), "%s", options->label);
@@ -67,9 +67,9 @@ static enum status begin(struct call *call, uint64_t bytes)
             .index = i,
             .to = team_pipe(call->team, TEAM_CALLS, own, rank),
             .from = team_pipe(call->team, TEAM_CALLS, rank, own),
-            .header_out = segment_out(&call->header, sizeof(call->header)),
+            .header_out = transfer_out(&call->header, sizeof(call->header)),
         };
-        line->header_in = segment_in(&line->header, sizeof(line->header));
+        line->header_in = transfer_in(&line->header, sizeof(line->header));
     }
     return STATUS_OK;
 }
@@ -86,7 +86,7 @@ static void check_header(struct call *call, struct line *line)
 static bool send_more(struct line *line)
 {
     bool has_moved = pipe_put(line->to, &line->header_out);
-    return (segment_left(&line->header_out) == 0 && pipe_put(line->to, &line->out)) || has_moved;
+    return (transfer_left(&line->header_out) == 0 && pipe_put(line->to, &line->out)) || has_moved;
 }
 
 static bool take_more(struct call *call, struct line *line)
@@ -94,7 +94,7 @@ static bool take_more(struct call *call, struct line *line)
     bool has_moved = false;
     if (!line->is_checked) {
         has_moved = pipe_take(line->from, &line->header_in);
-        if (segment_left(&line->header_in) > 0) {
+        if (transfer_left(&line->header_in) > 0) {
             return has_moved;
         }
         check_header(call, line);
@@ -152,8 +152,8 @@ static bool move(void *context)
 
 static bool is_line_over(const struct line *line)
 {
-    return line->is_checked && segment_left(&line->header_out) == 0 &&
-           segment_left(&line->out) == 0 && segment_left(&line->in) == 0;
+    return line->is_checked && transfer_left(&line->header_out) == 0 &&
+           transfer_left(&line->out) == 0 && transfer_left(&line->in) == 0;
 }
 
 static bool is_complete(const void *context)
@@ -171,7 +171,7 @@ static enum team_need needs(const void *context, uint32_t rank)
     const struct call *call = context;
     for (uint32_t i = 0; i < call->count; i++) {
         const struct line *line = &call->lines[i];
-        if (line->rank == rank && (!line->is_checked || segment_left(&line->in) > 0)) {
+        if (line->rank == rank && (!line->is_checked || transfer_left(&line->in) > 0)) {
             return TEAM_NEEDS_BYTES;
         }
         if (line->rank == rank) {
@@ -181,7 +181,7 @@ static enum team_need needs(const void *context, uint32_t rank)
     return TEAM_NEEDS_NOTHING;
 }
 
-/* Moves the segments of all lines. */
+/* Moves the transfers of all lines. */
 static enum status run(struct call *call)
 {
     const struct team_work work = {move, is_complete, needs, call, TEAM_CALLS, call->header.label};
@@ -189,7 +189,7 @@ static enum status run(struct call *call)
     return status == STATUS_OK ? call->status : status;
 }
 
-static void set_segments(struct line *line, struct segment out, struct segment in)
+static void set_transfers(struct line *line, struct transfer out, struct transfer in)
 {
     line->out = out;
     line->in = in;
@@ -209,12 +209,12 @@ enum status call_broadcast(struct team *team, const struct call_options *options
                            size_t size, uint32_t root, struct team_fault *ret_fault)
 {
     struct call call = {.team = team, .options = options, .fault = ret_fault};
-    const struct segment whole = segment_in(bytes, size), nothing = segment_in(NULL, 0);
+    const struct transfer whole = transfer_in(bytes, size), nothing = transfer_in(NULL, 0);
     enum status status = begin(&call, size);
     for (uint32_t i = 0; status == STATUS_OK && i < call.count; i++) {
         struct line *line = &call.lines[i];
-        set_segments(line, team_rank(team) == root ? whole : nothing,
-                     line->rank == root ? whole : nothing);
+        set_transfers(line, team_rank(team) == root ? whole : nothing,
+                      line->rank == root ? whole : nothing);
     }
     status = status == STATUS_OK ? run(&call) : status;
     free(call.lines);
@@ -232,8 +232,8 @@ enum status call_all_gather(struct team *team, const struct call_options *option
     }
     for (uint32_t i = 0; status == STATUS_OK && i < call.count; i++) {
         struct line *line = &call.lines[i];
-        set_segments(line, segment_out(places + call.own * own_bytes, own_bytes),
-                     segment_in(places + line->index * own_bytes, own_bytes));
+        set_transfers(line, transfer_out(places + call.own * own_bytes, own_bytes),
+                      transfer_in(places + line->index * own_bytes, own_bytes));
     }
     status = status == STATUS_OK ? run(&call) : status;
     free(call.lines);
@@ -261,15 +261,15 @@ static enum status reduce_slab(struct call *call, struct folding *folding, unsig
         struct line *line = &call->lines[i];
         size_t begin = chunk_begin(count, line->index, parts) * size;
         size_t bytes = chunk_begin(count, line->index + 1, parts) * size - begin;
-        set_segments(line, segment_in(slab + begin, bytes), segment_in(NULL, own_bytes));
+        set_transfers(line, transfer_in(slab + begin, bytes), transfer_in(NULL, own_bytes));
     }
     call->folding = folding;
     enum status status = run(call);
     call->folding = NULL;
     for (uint32_t i = 0; status == STATUS_OK && i < call->count; i++) {
         struct line *line = &call->lines[i];
-        set_segments(line, segment_out(slab + own_begin, own_bytes),
-                     segment_in(line->out.bytes, line->out.size));
+        set_transfers(line, transfer_out(slab + own_begin, own_bytes),
+                      transfer_in(line->out.bytes, line->out.size));
     }
     return status == STATUS_OK ? run(call) : status;
 }

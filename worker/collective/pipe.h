@@ -1,7 +1,7 @@
 /* A stream of bytes from one process to another, through memory that both have mapped.
  *
  * One process writes and one reads, each from one thread. Nothing here waits: a call moves what
- * there is room for, or what has come. Both count bytes from the beginning. Each segment
+ * there is room for, or what has come. Both count bytes from the beginning. Each transfer
  * takes whole lines of PIPE_ALIGNMENT bytes, so that the next one is aligned. */
 #ifndef WORKER_COLLECTIVE_PIPE_H
 #define WORKER_COLLECTIVE_PIPE_H
@@ -30,7 +30,7 @@ struct pipe_end {
 size_t pipe_bytes(size_t capacity);
 
 /* Bytes that move together, and how far they have. */
-struct segment {
+struct transfer {
     union {
         unsigned char *bytes;        // (size) borrowed: where what comes goes; NULL: it is left out
         const unsigned char *source; // likewise: what is sent
@@ -39,34 +39,34 @@ struct segment {
     size_t moved; // of the size and what fills it up to a multiple of PIPE_ALIGNMENT
 };
 
-static inline struct segment segment_out(const void *source, size_t size)
+static inline struct transfer transfer_out(const void *source, size_t size)
 {
-    return (struct segment){.source = source, .size = size};
+    return (struct transfer){.source = source, .size = size};
 }
 
-static inline struct segment segment_in(void *bytes, size_t size)
+static inline struct transfer transfer_in(void *bytes, size_t size)
 {
-    return (struct segment){.bytes = bytes, .size = size};
+    return (struct transfer){.bytes = bytes, .size = size};
 }
 
-/* Of the segment and of what fills it up. */
-static inline size_t segment_left(const struct segment *segment)
+/* Of the transfer and of what fills it up. */
+static inline size_t transfer_left(const struct transfer *transfer)
 {
-    size_t lines = segment->size / PIPE_ALIGNMENT + (segment->size % PIPE_ALIGNMENT != 0);
-    return lines * PIPE_ALIGNMENT - segment->moved;
+    size_t lines = transfer->size / PIPE_ALIGNMENT + (transfer->size % PIPE_ALIGNMENT != 0);
+    return lines * PIPE_ALIGNMENT - transfer->moved;
 }
 
-/* Move what can be moved of a segment. Return whether that was anything. */
-bool pipe_put(struct pipe_end end, struct segment *segment);
-bool pipe_take(struct pipe_end end, struct segment *segment);
+/* Move what can be moved of a transfer. Return whether that was anything. */
+bool pipe_put(struct pipe_end end, struct transfer *transfer);
+bool pipe_take(struct pipe_end end, struct transfer *transfer);
 
-/* What can be read of the segment's own bytes without a move: they lie behind each other at
+/* What can be read of the transfer's own bytes without a move: they lie behind each other at
  * *ret_bytes. */
-size_t pipe_look(struct pipe_end end, const struct segment *segment,
+size_t pipe_look(struct pipe_end end, const struct transfer *transfer,
                  const unsigned char **ret_bytes);
 
-/* Leaves out the next bytes of the segment, which pipe_look has shown. */
-void pipe_drop(struct pipe_end end, struct segment *segment, size_t size);
+/* Leaves out the next bytes of the transfer, which pipe_look has shown. */
+void pipe_drop(struct pipe_end end, struct transfer *transfer, size_t size);
 
 /* Whether something has come that was not taken. */
 bool pipe_has_bytes(struct pipe_end end);

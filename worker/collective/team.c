@@ -222,29 +222,29 @@ static void take_in(struct team *team)
             !make_room(stash, pipe.capacity)) {
             continue;
         }
-        struct segment segment = segment_in(stash->bytes + stash->end, pipe.capacity);
-        (void)pipe_take(pipe, &segment);
-        stash->end += segment.moved;
+        struct transfer transfer = transfer_in(stash->bytes + stash->end, pipe.capacity);
+        (void)pipe_take(pipe, &transfer);
+        stash->end += transfer.moved;
         team_wake(team, from);
     }
 }
 
-bool team_take_message(struct team *team, uint32_t from, struct segment *segment)
+bool team_take_message(struct team *team, uint32_t from, struct transfer *transfer)
 {
     struct stash *stash = &team->stashes[from];
-    size_t there = stash->end - stash->begin, left = segment_left(segment);
+    size_t there = stash->end - stash->begin, left = transfer_left(transfer);
     size_t count = there < left ? there : left;
-    size_t own = segment->moved < segment->size ? segment->size - segment->moved : 0;
+    size_t own = transfer->moved < transfer->size ? transfer->size - transfer->moved : 0;
     own = own < count ? own : count;
     if (own > 0) {
-        memcpy(segment->bytes + segment->moved, stash->bytes + stash->begin, own);
+        memcpy(transfer->bytes + transfer->moved, stash->bytes + stash->begin, own);
     }
-    segment->moved += count;
+    transfer->moved += count;
     stash->begin += count;
     bool has_moved = count > 0;
     if (stash->begin == stash->end) {
         stash->begin = stash->end = 0;
-        if (pipe_take(team_pipe(team, TEAM_MESSAGES, from, team->options.rank), segment)) {
+        if (pipe_take(team_pipe(team, TEAM_MESSAGES, from, team->options.rank), transfer)) {
             team_wake(team, from);
             has_moved = true;
         }

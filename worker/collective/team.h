@@ -41,7 +41,7 @@ enum team_pipe { TEAM_CALLS, TEAM_MESSAGES, TEAM_PIPE_COUNT };
 
 /* In front of what goes through a pipe: both sides have to mean the same. */
 struct team_header {
-    uint64_t group; // a digest of the processes that take part
+    uint64_t ranks_digest; // of the processes that take part
     uint64_t bytes;
     char label[TEAM_LABEL_BYTES]; // the call, in words
 };
@@ -96,8 +96,8 @@ uint32_t team_rank(const struct team *team);
 uint32_t team_world(const struct team *team);
 size_t team_capacity(const struct team *team); // of a pipe for calls
 
-/* Takes a segment of the messages of a process, those first that were taken in. */
-bool team_take_message(struct team *team, uint32_t from, struct segment *segment);
+/* Takes a transfer of the messages of a process, those first that were taken in. */
+bool team_take_message(struct team *team, uint32_t from, struct transfer *transfer);
 
 /* What has to come from another process. */
 enum team_need {

@@ -1,5 +1,5 @@
 /* Collectives and messages: in shared memory, or through the coordinator. */
-#include "worker/collective/mail.h"
+#include "worker/collective/letters.h"
 #include "worker/library/together.h"
 
 #include <stdio.h>
@@ -251,7 +251,7 @@ enum ringside_status ringside_send(struct ringside *ringside, const void *bytes,
         return begun;
     }
     call_header(&call, size, &header);
-    enum status status = mail_send(ringside->team, to, &header, bytes, size, &fault);
+    enum status status = letters_send(ringside->team, to, &header, bytes, size, &fault);
     return end(ringside, &call, size, status, &fault);
 }
 
@@ -268,6 +268,6 @@ enum ringside_status ringside_receive(struct ringside *ringside, void *bytes, ui
         return begun;
     }
     call_header(&call, size, &header);
-    enum status status = mail_receive(ringside->team, from, &header, bytes, size, &fault);
+    enum status status = letters_receive(ringside->team, from, &header, bytes, size, &fault);
     return end(ringside, &call, size, status, &fault);
 }

@@ -96,7 +96,7 @@ static void describe(const struct team_header *header, const struct team_header 
         snprintf(bytes, sizeof(bytes), " of %llu bytes", (unsigned long long)header->bytes);
     }
     snprintf(ret_text, TEAM_LABEL_BYTES + 64, "%s%s%s", header->label, bytes,
-             header->group != beside->group ? " in another group" : "");
+             header->ranks_digest != beside->ranks_digest ? " in another group" : "");
     printable_make_utf8(ret_text);
 }
 

@@ -1,7 +1,7 @@
 /* Tests of calls and messages: threads in the place of processes, each with its own view of the
  * memory of all. */
 #include "worker/collective/call.h"
-#include "worker/collective/mail.h"
+#include "worker/collective/letters.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -204,11 +204,11 @@ static void send_first(struct member *member)
     memset(sent, (int)member->rank + 1, count);
     enum status status = STATUS_OK;
     for (int i = 0; i < 3 && status == STATUS_OK; i++) {
-        status = mail_send(member->team, after, &header, sent, count - 1, &member->fault);
+        status = letters_send(member->team, after, &header, sent, count - 1, &member->fault);
     }
     for (int i = 0; i < 3 && status == STATUS_OK; i++) {
         memset(come, 0, count);
-        status = mail_receive(member->team, before, &header, come, count - 1, &member->fault);
+        status = letters_receive(member->team, before, &header, come, count - 1, &member->fault);
         bool is_whole =
             come[0] == before + 1 && come[count - 2] == before + 1 && come[count - 1] == 0;
         status = status == STATUS_OK && !is_whole ? STATUS_INVALID : status;
@@ -239,7 +239,7 @@ static void receive_around(struct member *member)
     uint32_t after = (member->rank + 1) % member->world;
     snprintf(label, sizeof(label), "a letter for rank %u", member->rank);
     memcpy(header.label, label, sizeof(label));
-    member->status = mail_receive(member->team, after, &header, &come, 1, &member->fault);
+    member->status = letters_receive(member->team, after, &header, &come, 1, &member->fault);
     atomic_store(member->is_over, true);
 }
 
@@ -354,12 +354,12 @@ static void wait_by_turns(struct member *member)
         if (member->rank == sender) {
             for (uint32_t to = 0; to < member->world && status == STATUS_OK; to++) {
                 status = to == sender ? STATUS_OK
-                                      : mail_send(member->team, to, &header, bytes, header.bytes,
-                                                  &member->fault);
+                                      : letters_send(member->team, to, &header, bytes, header.bytes,
+                                                     &member->fault);
             }
         } else {
             status =
-                mail_receive(member->team, sender, &header, bytes, header.bytes, &member->fault);
+                letters_receive(member->team, sender, &header, bytes, header.bytes, &member->fault);
         }
         if (status == STATUS_OK && member->rank < 2) {
             status = call_barrier(member->team, &pair, &member->fault);

@@ -1,5 +1,5 @@
 /* Sends and receives messages by a pipe for each pair of processes. */
-#include "worker/collective/mail.h"
+#include "worker/collective/letters.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 struct letter {
     struct team *team;
     uint32_t other;
-    struct segment header, body;
+    struct transfer header, body;
     const struct team_header *said; // what this process says that the message is
     struct team_header come;
     bool is_refused;
@@ -19,7 +19,7 @@ static bool send_more(void *context)
     struct pipe_end pipe =
         team_pipe(letter->team, TEAM_MESSAGES, team_rank(letter->team), letter->other);
     bool has_moved = pipe_put(pipe, &letter->header);
-    if (segment_left(&letter->header) == 0 && pipe_put(pipe, &letter->body)) {
+    if (transfer_left(&letter->header) == 0 && pipe_put(pipe, &letter->body)) {
         has_moved = true;
     }
     if (has_moved) {
@@ -31,9 +31,9 @@ static bool send_more(void *context)
 static bool take_more(void *context)
 {
     struct letter *letter = context;
-    if (segment_left(&letter->header) > 0) {
+    if (transfer_left(&letter->header) > 0) {
         bool has_moved = team_take_message(letter->team, letter->other, &letter->header);
-        letter->is_refused = segment_left(&letter->header) == 0 &&
+        letter->is_refused = transfer_left(&letter->header) == 0 &&
                              memcmp(&letter->come, letter->said, sizeof(letter->come)) != 0;
         return has_moved;
     }
@@ -44,7 +44,7 @@ static bool is_complete(const void *context)
 {
     const struct letter *letter = context;
     return letter->is_refused ||
-           (segment_left(&letter->header) == 0 && segment_left(&letter->body) == 0);
+           (transfer_left(&letter->header) == 0 && transfer_left(&letter->body) == 0);
 }
 
 static enum team_need needs_room(const void *context, uint32_t rank)
@@ -71,28 +71,28 @@ static enum status run(struct letter *letter, bool (*move)(void *context),
     return status;
 }
 
-enum status mail_send(struct team *team, uint32_t to, const struct team_header *header,
-                      const void *bytes, size_t size, struct team_fault *ret_fault)
+enum status letters_send(struct team *team, uint32_t to, const struct team_header *header,
+                         const void *bytes, size_t size, struct team_fault *ret_fault)
 {
     struct letter letter = {
         .team = team,
         .other = to,
         .said = header,
-        .header = segment_out(header, sizeof(*header)),
-        .body = segment_out(bytes, size),
+        .header = transfer_out(header, sizeof(*header)),
+        .body = transfer_out(bytes, size),
     };
     return run(&letter, send_more, needs_room, ret_fault);
 }
 
-enum status mail_receive(struct team *team, uint32_t from, const struct team_header *header,
-                         void *bytes, size_t size, struct team_fault *ret_fault)
+enum status letters_receive(struct team *team, uint32_t from, const struct team_header *header,
+                            void *bytes, size_t size, struct team_fault *ret_fault)
 {
     struct letter letter = {
         .team = team,
         .other = from,
         .said = header,
-        .body = segment_in(bytes, size),
+        .body = transfer_in(bytes, size),
     };
-    letter.header = segment_in(&letter.come, sizeof(letter.come));
+    letter.header = transfer_in(&letter.come, sizeof(letter.come));
     return run(&letter, take_more, needs_bytes, ret_fault);
 }
