@@ -130,8 +130,8 @@ enum status errand_describe_model(void)
         return STATUS_INVALID;
     }
     job.eval_size = 0; // of training
-    struct normalization normalization = {.kind =
-                                              NORMALIZATION_USUAL}; // shapes do not depend on it
+    // Shapes do not depend on it.
+    struct normalization normalization = {.kind = NORMALIZATION_USUAL};
     enum status status = workplace_open_images(&job, DATASET_TEST, false, &normalization, &images);
     if (status != STATUS_OK) {
         return status;
