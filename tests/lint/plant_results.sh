@@ -43,5 +43,21 @@ expect "a crash after the tests" ERROR '1..1\nok 1 - a\n' '1 1 0' 'after its tes
 expect "two groups in a program" OK '1..1\nok 1 - a\n1..2\nok 1 - b\nok 2 - c\n' '3 0 0'
 expect "a plan at the end" OK 'ok 1 - a\nok - b\n1..2\n' '2 0 0'
 expect "a group whose setup fails" FAIL '1..2\nnot ok 0 - g [  FAILED  ] GROUP SETUP\n' '0 2 0' 'GROUP SETUP'
+
+# A run whose time was up: one program ended, one was ended, one was not started.
+number=$((number + 1))
+for result in OK INTERRUPT; do
+    printf '{"name": "x", "stdout": "", "result": "%s", "command": ["x"]}\n' "$result"
+done >"$folder/log.json"
+rm -f "$folder/counts"
+printed=$("$counter" --planned 3 "$folder/log.json" "$folder/counts")
+if [ "$(cat "$folder/counts")" = '1 0 2' ] && [[ $printed == *"2 of 3 programs: time was up"* ]]; then
+    echo "ok $number - what did not run in time is skipped, and counted"
+else
+    failed=1
+    echo "not ok $number - what did not run in time is skipped, and counted"
+    echo "# got '$(cat "$folder/counts")' and '$printed'"
+fi
+expect "a program that was ended counts as failed where time was not short" INTERRUPT '' '0 1 0'
 echo "1..$number"
 exit "$failed"
