@@ -5,15 +5,20 @@ The environment says which build is tested: RINGSIDE_BUILD, its folder.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 BUILD = Path(os.environ.get("RINGSIDE_BUILD", "build/test-gcc")).resolve()
-SOURCE = Path(__file__).resolve().parents[3]
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parents[2]
 LIMIT = 90 * int(os.environ.get("RINGSIDE_TEST_PATIENCE", "1"))
 
 PRELUDE = """
@@ -68,6 +73,22 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
+@functools.lru_cache(maxsize=None)
+def warm_python() -> str:
+    """A program in the place of Python, whose processes have PyTorch already; works as long as this one."""
+    folder = Path(tempfile.mkdtemp(prefix="ringside-warm-"))
+    atexit.register(shutil.rmtree, folder)
+    read_end, write_end = os.pipe()  # not inherited: the server ends when this process does
+    server = subprocess.Popen([sys.executable, "-B", str(HERE / "warm_server.py"), str(folder / "socket")],
+                              stdin=read_end, stdout=subprocess.PIPE, text=True)
+    os.close(read_end)
+    assert write_end >= 0 and server.stdout and server.stdout.readline() == "ready\n"
+    client = folder / "python3"
+    client.write_text(f"#!{sys.executable} -ISs\n" + (HERE / "warm_client.py").read_text())
+    client.chmod(0o755)
+    return str(client)
+
+
 def run_file(
     out: Path,
     program: list[str],
@@ -101,7 +122,7 @@ def run(
     path = out / "train.py"
     path.write_text(prelude + script)
     return run_file(out / "run", [str(path)], *options, workers=workers, mode=mode,
-                    variables=variables)
+                    variables=variables, python=warm_python())
 
 
 def completed(*arguments: object, **keywords: object) -> Ended:
