@@ -56,6 +56,13 @@ class Brake:
         if is_hard:
             os.setpriority(os.PRIO_PROCESS, thread, self.HARD_NICE)
 
+    def spare(self, thread):
+        """Keeps a thread off that core: a kernel may leave it there for long among so many others."""
+        try:
+            os.sched_setaffinity(thread, os.sched_getaffinity(0) - {self.core})
+        except ProcessLookupError:
+            pass  # it has ended
+
     def release(self):
         for other in self.others:
             other.kill()
