@@ -3,12 +3,14 @@
 
 #include "common/base/cores.h"
 #include "common/base/slice.h"
+#include "common/transport/transport.h"
 
 #include <zmq.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Cores of the host for each thread of libzmq; the others compute.
 #define CORES_PER_THREAD 4
@@ -46,4 +48,12 @@ void *context_create(int sockets_max)
         return NULL;
     }
     return context;
+}
+
+void transport_describe(char *ret_text, size_t text_size)
+{
+    int major, minor, patch;
+    zmq_version(&major, &minor, &patch);
+    snprintf(ret_text, text_size, "libzmq %d.%d.%d, ipc %s, curve %s", major, minor, patch,
+             zmq_has("ipc") != 0 ? "yes" : "no", zmq_has("curve") != 0 ? "yes" : "no");
 }

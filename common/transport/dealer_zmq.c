@@ -90,6 +90,26 @@ enum status dealer_open(struct dealer *dealer, void *context, const struct guard
     return status;
 }
 
+enum status dealer_reopen(struct dealer *dealer, void *context, const struct guard *guard,
+                          const char *endpoint)
+{
+    struct dealer anew;
+    enum status status = dealer_open(&anew, context, guard, endpoint);
+    if (status == STATUS_OK) {
+        anew.notes_end = dealer->notes_end;
+        dealer_close(dealer, 0);
+        *dealer = anew;
+    }
+    return status;
+}
+
+bool dealer_is_shut_out(const struct dealer *dealer)
+{
+    enum handshake handshake = dealer->handshake;
+    return handshake == HANDSHAKE_DENIED || handshake == HANDSHAKE_KEYLESS ||
+           handshake == HANDSHAKE_NEEDS_KEYS || handshake == HANDSHAKE_STRANGER;
+}
+
 static bool find_endpoint(const struct dealer *dealer, char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
 {
     size_t size = TRANSPORT_ENDPOINT_BYTES;

@@ -27,6 +27,14 @@ enum status dealer_open(struct dealer *dealer, void *context, const struct guard
                         const char *endpoint);
 void dealer_close(struct dealer *dealer, int linger_ms);
 
+/* Makes another connection in the place of this one, which ends with what is queued for it. Logs.
+ */
+enum status dealer_reopen(struct dealer *dealer, void *context, const struct guard *guard,
+                          const char *endpoint);
+
+/* Whether the other side has refused this one for good. */
+bool dealer_is_shut_out(const struct dealer *dealer);
+
 /* Whether it goes over ipc. */
 bool dealer_is_near(const struct dealer *dealer);
 

@@ -85,9 +85,17 @@ void transport_destroy(struct transport *transport, int linger_ms);
 enum status transport_bind(struct transport *transport, const char *endpoint,
                            char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
 
+/* Listens at a Unix socket that somebody else has made, so that its endpoint outlives this process:
+ * the listener (-1: nobody listens there so far) is taken. Logs. */
+enum status transport_bind_given(struct transport *transport, const char *endpoint, int listener);
+
 /* Connects in the background, now or later. */
 enum status transport_connect(struct transport *transport, const char *endpoint,
                               uint64_t *ret_peer);
+
+/* Closes the connection to a peer that this side connects to, with what is queued for it, and
+ * connects anew. The peer may get another number. Logs. */
+enum status transport_reconnect(struct transport *transport, const char *endpoint, uint64_t *peer);
 
 /* The result of the last attempt to connect to a peer. */
 enum handshake {

@@ -140,8 +140,7 @@ static enum status open_router(struct transport *transport)
     return guard_watch(&transport->guard, transport->context, transport->router);
 }
 
-/* At the endpoint, or where the listener (-1: none) listens already, which is taken then. */
-static enum status listen_at(struct transport *transport, const char *endpoint, int listener)
+enum status transport_bind_given(struct transport *transport, const char *endpoint, int listener)
 {
     int failure = EADDRINUSE;
     char one[TRANSPORT_ENDPOINT_BYTES];
@@ -175,7 +174,7 @@ static enum status bind_private(struct transport *transport,
     }
     private_socket_open(&made);
     transport->names[transport->name_count++] = made.file;
-    enum status status = listen_at(transport, made.endpoint, made.listener);
+    enum status status = transport_bind_given(transport, made.endpoint, made.listener);
     if (status != STATUS_OK && made.listener >= 0) {
         close(made.listener);
     }
@@ -197,7 +196,7 @@ enum status transport_bind(struct transport *transport, const char *endpoint,
         log_error("cannot listen: the endpoint is longer than %zu characters", sizeof(last) - 1);
         return STATUS_INVALID;
     }
-    enum status status = listen_at(transport, endpoint, -1);
+    enum status status = transport_bind_given(transport, endpoint, -1);
     if (status == STATUS_OK) {
         zmq_getsockopt(transport->router, ZMQ_LAST_ENDPOINT, last, &size); // it is bound
         memcpy(ret_endpoint, last, sizeof(last));
@@ -218,6 +217,13 @@ enum status transport_connect(struct transport *transport, const char *endpoint,
         *ret_peer = transport->dealer_count++;
     }
     return status;
+}
+
+enum status transport_reconnect(struct transport *transport, const char *endpoint, uint64_t *peer)
+{
+    assert((*peer & ROUTER_FLAG) == 0 && *peer < transport->dealer_count);
+    return dealer_reopen(&transport->dealers[*peer], transport->context, &transport->guard,
+                         endpoint);
 }
 
 bool transport_is_near(const struct transport *transport, uint64_t peer)
@@ -251,9 +257,7 @@ enum handshake transport_handshake(const struct transport *transport, uint64_t p
 bool transport_is_shut_out(const struct transport *transport)
 {
     for (uint32_t i = 0; i < transport->dealer_count; i++) {
-        enum handshake handshake = transport->dealers[i].handshake;
-        if (handshake == HANDSHAKE_DENIED || handshake == HANDSHAKE_KEYLESS ||
-            handshake == HANDSHAKE_NEEDS_KEYS || handshake == HANDSHAKE_STRANGER) {
+        if (dealer_is_shut_out(&transport->dealers[i])) {
             return true;
         }
     }
@@ -489,12 +493,4 @@ void transport_wake(struct transport *transport)
     const uint64_t one = 1;
     ssize_t wrote = write(transport->wake_fd, &one, sizeof(one));
     (void)wrote; // full means that a wake is pending already
-}
-
-void transport_describe(char *ret_text, size_t text_size)
-{
-    int major, minor, patch;
-    zmq_version(&major, &minor, &patch);
-    snprintf(ret_text, text_size, "libzmq %d.%d.%d, ipc %s, curve %s", major, minor, patch,
-             zmq_has("ipc") != 0 ? "yes" : "no", zmq_has("curve") != 0 ? "yes" : "no");
 }

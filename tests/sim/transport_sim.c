@@ -124,10 +124,22 @@ enum status transport_bind(struct transport *transport, const char *endpoint,
     return STATUS_OK;
 }
 
+enum status transport_bind_given(struct transport *transport, const char *endpoint, int listener)
+{
+    char bound[TRANSPORT_ENDPOINT_BYTES];
+    (void)listener;
+    return transport_bind(transport, endpoint, bound);
+}
+
 enum status transport_connect(struct transport *transport, const char *endpoint, uint64_t *ret_peer)
 {
     *ret_peer = network_connect(world_network(), transport, endpoint);
     return STATUS_OK;
+}
+
+enum status transport_reconnect(struct transport *transport, const char *endpoint, uint64_t *peer)
+{
+    return transport_connect(transport, endpoint, peer);
 }
 
 struct departures *transport_note_departures(struct transport *transport)

@@ -1,5 +1,6 @@
 /* Tests of the transport: what arrives is what was sent, aligned, and hostile peers are survived.
  */
+#include "common/transport/private_socket.h"
 #include "common/transport/transport.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/insecure.h"
@@ -374,6 +375,64 @@ static void a_process_of_another_user_that_listens_is_told_nothing(void **state)
     transport_destroy(transport, 0);
 }
 
+/* What was queued for the one before ends with it; a message waits for the one that comes. */
+static void a_connection_is_made_anew_to_who_listens_next(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct envelope envelope;
+    open_pair(&pair);
+    assert_false(transport_has_left(pair.client, pair.to_server));
+    assert_int_equal(transport_send(pair.client, pair.to_server, "first", 5, NULL), STATUS_OK);
+    receive(pair.server, &envelope);
+    envelope_release(&envelope);
+    transport_destroy(pair.server, 0);
+    while (!transport_has_left(pair.client, pair.to_server)) {
+        assert_true(transport_receive(pair.client, 100, &envelope) != STATUS_OK);
+    }
+    assert_int_equal(transport_send(pair.client, pair.to_server, "stale", 5, NULL), STATUS_OK);
+    assert_int_equal(transport_reconnect(pair.client, pair.endpoint, &pair.to_server), STATUS_OK);
+    assert_int_equal(transport_send(pair.client, pair.to_server, "second", 6, NULL), STATUS_OK);
+    assert_false(transport_has_left(pair.client, pair.to_server));
+    char bound[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(transport_create(&pair.server), STATUS_OK);
+    assert_int_equal(transport_secure(pair.server, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_bind(pair.server, pair.endpoint, bound), STATUS_OK);
+    receive(pair.server, &envelope);
+    assert_int_equal(envelope.header_size, 6);
+    assert_memory_equal(envelope.header, "second", 6);
+    envelope_release(&envelope);
+    close_pair(&pair);
+}
+
+/* Who keeps the socket lets one process after the other listen there. */
+static void a_socket_that_was_given_outlives_who_listens(void **state)
+{
+    (void)state;
+    struct private_socket made;
+    struct transport *client;
+    uint64_t peer;
+    struct envelope envelope;
+    private_socket_open(&made);
+    assert_int_equal(transport_create(&client), STATUS_OK);
+    assert_int_equal(transport_connect(client, made.endpoint, &peer), STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        struct transport *server;
+        assert_int_equal(transport_create(&server), STATUS_OK);
+        int listener = made.listener >= 0 ? dup(made.listener) : -1;
+        assert_int_equal(transport_bind_given(server, made.endpoint, listener), STATUS_OK);
+        assert_int_equal(transport_send(client, peer, "hello", 5, NULL), STATUS_OK);
+        receive(server, &envelope);
+        assert_memory_equal(envelope.header, "hello", 5);
+        envelope_release(&envelope);
+        transport_destroy(server, 0);
+        assert_int_equal(transport_reconnect(client, made.endpoint, &peer), STATUS_OK);
+    }
+    transport_destroy(client, 0);
+    close(made.listener);
+    close(made.file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +447,8 @@ int main(void)
         cmocka_unit_test(another_user_does_not_find_an_ipc_socket),
         cmocka_unit_test(where_processes_are_hidden_ipc_has_an_abstract_name),
         cmocka_unit_test(a_process_of_another_user_that_listens_is_told_nothing),
+        cmocka_unit_test(a_connection_is_made_anew_to_who_listens_next),
+        cmocka_unit_test(a_socket_that_was_given_outlives_who_listens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
