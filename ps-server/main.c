@@ -56,6 +56,8 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .goes_on = options->goes_on,
         .restarted = options->restarted,
         .program = options->program,
+        .listen_at = options->listen_at,
+        .listen_fd = options->listen_fd != 0 ? (int)options->listen_fd : -1,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
         .has_tensorboard = options->tensorboard,

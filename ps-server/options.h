@@ -29,6 +29,8 @@ struct ps_options {
     char timeline_dir[1024];         // "": none
     double join_timeout;             // seconds; of shards beyond 0
     uint32_t announce_fd;            // 0: none
+    uint32_t listen_fd;              // a socket that listens; 0: none
+    char listen_at[256];             // where; "": where it chooses
     uint32_t launcher_fd;            // 0: none
     enum progress_choice progress;
     bool tensorboard;

@@ -118,6 +118,10 @@ static enum status listen_for_members(struct server *server)
         .address = options->address, .port = options->port, .port_range = options->port_range};
     transport_limit_frames(transport, CONTROL_FRAME_MAX);
     server->departures = transport_note_departures(transport);
+    if (options->is_local && options->listen_at != NULL && options->listen_at[0] != '\0') {
+        snprintf(server->endpoint, sizeof(server->endpoint), "%s", options->listen_at);
+        return transport_bind_given(transport, options->listen_at, options->listen_fd);
+    }
     return options->is_local ? transport_bind(transport, "ipc://*", server->endpoint)
                              : endpoints_bind_tcp(transport, &wish, server->endpoint);
 }
@@ -187,7 +191,9 @@ static void hand_over(struct server *server, uint64_t peer, const struct message
     if (message->kind == MESSAGE_HEARTBEAT && message->clock != NULL) {
         server_tell_clock(server, peer, message);
     }
-    if (message->kind == MESSAGE_JOIN || message->job_id == server->channel->job_id) {
+    if (message->kind == MESSAGE_BACK) {
+        server_take_back(server, peer, message);
+    } else if (message->kind == MESSAGE_JOIN || message->job_id == server->channel->job_id) {
         coordinator_receive(&server->coordinator, peer, message, clock_now_ms());
     } else if (message->kind == MESSAGE_HEARTBEAT) {
         generation_note_alive(&server->coordinator, peer, clock_now_ms());
@@ -428,6 +434,8 @@ static void destroy(struct server *server)
     folder_lock_release(&server->lock);
     coordinator_finish(&server->coordinator);
     generation_finish(&server->generation);
+    returning_finish(&server->returning);
+    job_part_finish(&server->begun);
     sodium_memzero(server->seal_key, sizeof(server->seal_key));
     free(server);
 }

@@ -28,6 +28,8 @@ struct server_options {
     bool goes_on;                    // from the run folder's newest checkpoint, if it has one
     const char *restarted;           // why a launcher has started the job again; "": it has not
     const char *program;             // command line of a program of its own; "": not known
+    const char *listen_at;           // a Unix socket's endpoint; NULL or "": where it chooses
+    int listen_fd;                   // that listens there already; -1: none
     int announce_fd;                 // where to write the endpoint; -1: nowhere
     int launcher_fd;                 // pipe from the launcher: see launcher_news.h; -1: none
     bool shows_progress;

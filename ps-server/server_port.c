@@ -1,6 +1,7 @@
 /* Does what the coordinator asks for. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/job_modes.h"
 #include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
@@ -56,10 +57,38 @@ static void go_on(struct server *server)
     }
 }
 
+/* Training goes on that this process has not begun: what was recorded of it stays. */
+static void go_on_returned(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    const struct recovery *recovery = &server->generation.recoveries[0];
+    server->has_started = true;
+    progress_returned(&server->progress, coordinator);
+    live_started(server->live, coordinator);
+    if (server->recorder == NULL) {
+        return;
+    }
+    server_note_restart(server, recovery->begin_step);
+    server_note_record(
+        server, recorder_go_on(server->recorder, server->options->folder, RECORDER_EVERY_STEP));
+    if (server->record_status == STATUS_OK) {
+        server_note_record(server, keeper_begin_writing(server->keeper));
+    }
+    server_note_record(server, recorder_write_job(server->recorder, coordinator));
+}
+
 static void port_started(void *context)
 {
     struct server *server = context;
     const struct coordinator_resume *resume = server->coordinator.resume;
+    if (server->coordinator.is_returned) {
+        go_on_returned(server);
+        return;
+    }
+    server_note_restart(server, resume != NULL ? resume->step : 0);
+    if (server->recorder != NULL && job_outlasts_coordinator(&server->job)) {
+        keeper_note_beginning(server->keeper);
+    }
     if (server->has_started) {
         go_on(server);
         return;
@@ -96,7 +125,11 @@ static void port_reported(void *context, uint32_t rank, const struct message *me
 {
     struct server *server = context;
     uint64_t now_ms = clock_now_ms();
-    if (server->recorder != NULL && server->record_status == STATUS_OK) {
+    if (server->recorder != NULL && server->record_status == STATUS_OK &&
+        message->report->is_repeated) {
+        server_note_record(server, recorder_complete(server->recorder, &server->coordinator, rank,
+                                                     message, now_ms));
+    } else if (server->recorder != NULL && server->record_status == STATUS_OK) {
         server_note_record(server, recorder_add_metrics(server->recorder, &server->coordinator,
                                                         rank, message, now_ms));
     }

@@ -44,20 +44,30 @@ enum status server_hold_folder(struct server *server)
 }
 
 /* Of a job that was here before: what it has gone through, and why it is here again. */
-static enum status note_restart(struct server *server)
+static enum status prepare_restart(struct server *server)
 {
     const struct server_options *options = server->options;
     struct coordinator *coordinator = &server->coordinator;
     const struct coordinator_resume *resume = coordinator->resume;
-    struct history_entry entry = {.is_whole = true,
-                                  .begin_step = resume != NULL ? resume->step : 0,
-                                  .restarts = resume != NULL ? resume->restarts : 0};
-    snprintf(entry.reason, sizeof(entry.reason), "%s", options->restarted);
-    history_complete_entry(options->folder, &entry);
-    coordinator->restarts_before = entry.restarts;
-    coordinator->workers_lost = entry.workers_lost;
-    enum status status = recorder_note_restart(server->recorder, &entry);
-    return status == STATUS_OK ? recorder_remove_results(server->recorder) : status;
+    struct history_entry *entry = &server->restart;
+    *entry = (struct history_entry){.is_whole = true,
+                                    .begin_step = resume != NULL ? resume->step : 0,
+                                    .restarts = resume != NULL ? resume->restarts : 0};
+    snprintf(entry->reason, sizeof(entry->reason), "%s", options->restarted);
+    history_complete_entry(options->folder, entry);
+    coordinator->restarts_before = entry->restarts;
+    coordinator->workers_lost = entry->workers_lost;
+    return recorder_remove_results(server->recorder);
+}
+
+void server_note_restart(struct server *server, uint64_t step)
+{
+    if (!server->is_again || server->is_restart_noted || server->recorder == NULL) {
+        return;
+    }
+    server->is_restart_noted = true;
+    server->restart.begin_step = step;
+    server_note_record(server, recorder_note_restart(server->recorder, &server->restart));
 }
 
 enum status server_open_record(struct server *server)
@@ -78,7 +88,7 @@ enum status server_open_record(struct server *server)
     enum status status = recorder_create(&record, &server->recorder);
     server->is_again =
         options->goes_on && (options->restarted[0] != '\0' || history_has_run(folder));
-    return status == STATUS_OK && server->is_again ? note_restart(server) : status;
+    return status == STATUS_OK && server->is_again ? prepare_restart(server) : status;
 }
 
 /* A job whose record could not be written has failed. */
@@ -95,6 +105,7 @@ static void amend_by_record(struct server *server)
 void server_finish_record(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
+    server_note_restart(server, server->restart.begin_step); // that never came to training
     if (server->record_status == STATUS_OK) {
         server_note_record(server, recorder_close_metrics(server->recorder, coordinator));
     }

@@ -13,8 +13,10 @@
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/launcher_news.h"
 #include "ps-server/live/live.h"
+#include "ps-server/record/history.h"
 #include "ps-server/record/progress.h"
 #include "ps-server/record/recorder.h"
+#include "ps-server/returning/returning.h"
 #include "ps-server/server.h"
 #include "ps-server/shard/shard_service.h"
 
@@ -26,8 +28,12 @@ struct server {
     struct job job; // of this generation: fewer processes may carry it than it asks for
     struct generation generation; // zeroed: the first
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
-    bool is_again;                // somebody has begun the job in its run folder before
-    bool has_started;             // some generation has trained
+    struct job_part begun;        // what those had when their generation began; or zeroed
+    struct returning returning;   // members that have outlasted the coordinator before
+    struct history_entry restart; // to be noted, if is_again
+    bool is_restart_noted;
+    bool is_again;    // somebody has begun the job in its run folder before
+    bool has_started; // some generation has trained
     struct channel *channel;
     struct coordinator coordinator;
     struct attention attention;
@@ -61,6 +67,13 @@ enum status server_open_record(struct server *server);
 
 /* Completes the run folder, as far as it can be written. */
 void server_finish_record(struct server *server);
+
+/* Notes in the run folder that the job goes on at a step with this process, if somebody had begun
+ * it before; once. */
+void server_note_restart(struct server *server, uint64_t step);
+
+/* BACK of a member: the job may be under way without a coordinator. */
+void server_take_back(struct server *server, uint64_t peer, const struct message *back);
 
 /* Notes how writing to the run folder went; the first failure ends the job. */
 void server_note_record(struct server *server, enum status status);

@@ -342,10 +342,75 @@ enum status member_connected(struct member *member)
     return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
 }
 
+/* The coordinator was killed, and this member goes on. */
+static void begin_alone(struct member *member, uint64_t now_ms)
+{
+    log_warn("the coordinator was lost: its connection was closed; training goes on as far as it "
+             "can, and waits up to %g s for the next one (--outlast)",
+             (double)member->outlast_ms / 1000);
+    member->is_alone = true;
+    member->alone_ms = now_ms;
+}
+
+/* Makes a connection, which waits for the one who listens next, in the place of one that is
+ * closed. */
+static void reconnect(struct member *member)
+{
+    struct transport *transport = member->channel->transport;
+    if (transport_reconnect(transport, member->endpoint, &member->coordinator) == STATUS_OK) {
+        (void)transport_has_left(transport, member->coordinator); // from now on
+        member->closed_ms = 0;
+        member->must_knock = true;
+    }
+}
+
+static void knock_or_give_up(struct member *member, uint64_t now_ms)
+{
+    char text[sizeof(member->stop_text)];
+    if (now_ms - member->alone_ms >= member->outlast_ms) {
+        snprintf(text, sizeof(text),
+                 "the coordinator was lost, and none has come back within %g s (--outlast)",
+                 (double)member->outlast_ms / 1000);
+        log_error("%s", text);
+        mark_stopped(member, STATUS_UNREACHABLE, text);
+    } else if (member->closed_ms != 0 ||
+               transport_has_left(member->channel->transport, member->coordinator)) {
+        reconnect(member);
+    }
+}
+
+bool member_reaches(const struct member *member)
+{
+    return !member->is_alone && member->closed_ms == 0;
+}
+
+void member_knock(struct member *member, struct message *back)
+{
+    member->must_knock = false;
+    back->member = &member->self;
+    if (channel_send(member->channel, member->coordinator, back, NULL, NULL) != STATUS_OK) {
+        log_debug("BACK not sent");
+    }
+}
+
+void member_return(struct member *member)
+{
+    log_info("there is a coordinator again");
+    member->is_alone = false;
+    member->coordinator_heard_ms = clock_now_ms();
+}
+
 /* Marks the member as stopped if the coordinator is gone. */
 static void judge_coordinator(struct member *member, uint64_t now_ms)
 {
     uint64_t away_ms = attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
+    if (member->is_alone) {
+        member->alone_ms = attention_excuse(member->alone_ms, away_ms, now_ms);
+        if (!member->is_stopped) {
+            knock_or_give_up(member, now_ms);
+        }
+        return;
+    }
     member->coordinator_heard_ms = attention_excuse(member->coordinator_heard_ms, away_ms, now_ms);
     if (member->closed_ms != 0) {
         member->closed_ms = attention_excuse(member->closed_ms, away_ms, now_ms);
@@ -355,6 +420,10 @@ static void judge_coordinator(struct member *member, uint64_t now_ms)
     bool is_closed = member->closed_ms != 0 && now_ms - member->closed_ms >= MEMBER_CLOSED_MS;
     bool is_silent = now_ms - member->coordinator_heard_ms >= member->patience_ms;
     if (member->is_stopped || (!is_closed && !is_silent)) {
+        return;
+    }
+    if (is_closed && member->outlast_ms > 0) {
+        begin_alone(member, now_ms);
         return;
     }
     if (is_closed) {

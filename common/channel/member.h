@@ -60,6 +60,14 @@ struct member {
     uint64_t coordinator_heard_ms, patience_ms, closed_ms;
     struct attention attention;
 
+    // For how long it goes on without a coordinator that was killed; 0: it does not. The caller
+    // sets it while this member can, and looks whether it is without one (is_alone).
+    uint64_t outlast_ms;
+    const char *endpoint; // of the coordinator; borrowed
+    bool is_alone;        // knocks at the endpoint, until member_return
+    bool must_knock;      // a new connection is made, on which nothing was said yet
+    uint64_t alone_ms;    // since when
+
     // Why the coordinator ended the job, once it did.
     enum status stop_status; // STATUS_OK: completed
     bool is_stopped;
@@ -101,9 +109,18 @@ bool member_is_due(const struct member *member, uint64_t now_ms);
 void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms);
 
 /* Sends a heartbeat if one is due. Marks the member as stopped if the coordinator has been silent
- * for too long, or its connection was closed. `step` is this member's step. Call it before each
- * receive, at least every MEMBER_TURN_MS. */
+ * for too long, or its connection was closed; or goes on without it. `step` is this member's step.
+ * Call it before each receive, at least every MEMBER_TURN_MS. */
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step);
+
+/* Whether what is sent to the coordinator may arrive. */
+bool member_reaches(const struct member *member);
+
+/* Says on a new connection who this is, and what it has: BACK, whose member is filled in. */
+void member_knock(struct member *member, struct message *back);
+
+/* There is a coordinator again that knows this member. */
+void member_return(struct member *member);
 
 /* Gives up: tells the coordinator why. */
 void member_leave(struct member *member, enum status reason, const char *text);

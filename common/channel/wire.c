@@ -64,6 +64,8 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_PIECE] = {"PIECE", WIRE__KIND__KIND_PIECE, PART_PIECE, PART_VALUES},
     [MESSAGE_FETCH] = {"FETCH", WIRE__KIND__KIND_FETCH, PART_PIECE, 0},
     [MESSAGE_CLASSES] = {"CLASSES", WIRE__KIND__KIND_CLASSES, 0, 0},
+    [MESSAGE_BACK] = {"BACK", WIRE__KIND__KIND_BACK,
+                      PART_MEMBER | PART_LAYOUT | PART_START | PART_BACK, PART_SUM},
 };
 
 // Numbers of the header that have the same name and meaning on both sides.

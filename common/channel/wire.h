@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION        14
+#define WIRE_VERSION        15
 #define WIRE_SCRATCH_BYTES  ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX  4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
@@ -64,6 +64,8 @@ enum message_kind {
     MESSAGE_FETCH,    // member -> coordinator: wants `span` of a vector of the checkpoint
     MESSAGE_CLASSES,  // worker 0 -> coordinator: a piece of the names of its data's classes, a list
                       // in JSON, before READY; `span` has its offset, and the bytes of the list
+    MESSAGE_BACK,     // member -> coordinator: its job's coordinator was lost, and it trains; the
+                      // answer is GO, once all members are back
     MESSAGE_KIND_COUNT
 };
 
@@ -82,24 +84,25 @@ struct message {
                              // PARAMS: whose these are, or how many marks were passed
     uint64_t patience_ms;    // HEARTBEAT of the coordinator: how long it may be silent; 0: not said
     uint64_t flow;           // its number in a timeline; 0: it is in none
-    uint32_t generation;     // WELCOME: how often the job has gone on with other processes
+    uint32_t generation;     // WELCOME, BACK: how often the job has gone on with other processes
     enum status reason;
     const char *text; // never NULL after decode
 
     // Parts. Each kind has those that the table of wire.c says, the others are NULL; borrowed.
-    const struct wire_member *member; // JOIN, READY, DONE
-    const struct layout *layout;      // READY of a worker, START
+    const struct wire_member *member; // JOIN, READY, DONE, BACK
+    const struct layout *layout;      // READY of a worker, START, BACK
     const struct optimizer_groups
         *groups;                          // READY, START: of a program of its own, with runs; PUSH:
                                           // without. Counts, order and finiteness are checked
     const struct wire_report *report;     // REPORT, DONE; SNAPSHOT, WELCOME: of the open period
     const struct wire_slices *slices;     // SNAPSHOT of a worker, WELCOME: ranks' parts of that
-    const struct wire_start *start;       // START, TRY
+    const struct wire_start *start;       // START, TRY, BACK
     const struct wire_nccl *nccl;         // READY of a worker, START; where NCCL is used
     const struct all_reduce_path *path;   // TRIED: to the next worker
     const struct wire_passed *passed;     // PASSED
+    const struct wire_back *back;         // BACK
     const struct wire_decision *decision; // PROCEED
-    const struct wire_sum *sum;           // SUM
+    const struct wire_sum *sum;           // SUM; BACK: the last that is over
     const struct wire_outcome *outcome;   // PARAMS of unsynchronised workers
     const struct wire_hello *hello;       // HELLO
     const struct wire_probe *probe;       // PROBE
@@ -132,6 +135,7 @@ struct wire_scratch {
     struct wire_nccl nccl;
     struct all_reduce_path path;
     struct wire_passed passed;
+    struct wire_back back;
     struct wire_decision decision;
     struct wire_sum sum;
     struct wire_outcome outcome;

@@ -46,6 +46,7 @@
     X(warm_images)        \
     X(warm_ns)            \
     X(transports)         \
+    X(is_repeated)        \
     X(staleness_max)      \
     X(late)               \
     X(backlog)            \
@@ -74,6 +75,12 @@
 #define PASSED_NUMBERS(X) \
     X(phase)              \
     X(step_ns)
+
+#define BACK_NUMBERS(X) \
+    X(begin_step)       \
+    X(sum_round)        \
+    X(snapshot_step)    \
+    X(trained_ms)
 
 #define DECISION_NUMBERS(X) \
     X(period)               \
@@ -326,6 +333,7 @@ static bool unpack_nccl(const Wire__Nccl *from, struct wire_nccl *to)
 
 PLAIN_PART(path, struct all_reduce_path, Wire__Path, PATH_NUMBERS)
 PLAIN_PART(passed, struct wire_passed, Wire__Passed, PASSED_NUMBERS)
+PLAIN_PART(back, struct wire_back, Wire__Back, BACK_NUMBERS)
 PLAIN_PART(decision, struct wire_decision, Wire__Decision, DECISION_NUMBERS)
 PLAIN_PART(hello, struct wire_hello, Wire__Hello, HELLO_NUMBERS)
 PLAIN_PART(probe, struct wire_probe, Wire__Probe, PROBE_NUMBERS)

@@ -17,6 +17,7 @@
     X(nccl, PART_NCCL)         \
     X(path, PART_PATH)         \
     X(passed, PART_PASSED)     \
+    X(back, PART_BACK)         \
     X(decision, PART_DECISION) \
     X(sum, PART_SUM)           \
     X(outcome, PART_OUTCOME)   \
@@ -50,6 +51,7 @@ enum wire_part {
     PART_WAIT = 1 << 17,
     PART_CLOCK = 1 << 18,
     PART_GROUPS = 1 << 19,
+    PART_BACK = 1 << 20,
 };
 
 /* What a packed header points to. */
@@ -65,6 +67,7 @@ struct wire_packed {
     Wire__Nccl nccl;
     Wire__Path path;
     Wire__Passed passed;
+    Wire__Back back;
     Wire__Decision decision;
     Wire__Sum sum;
     Wire__Outcome outcome;

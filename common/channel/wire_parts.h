@@ -71,6 +71,8 @@ struct wire_report {
     double rate;           // learning rate of the last step; 0: not known
     double images_dropped; // of images: their gradients came too late for an update
     uint32_t transports;   // that values travel over, a sum of enum wire_transport; 0: none does
+    bool is_repeated;      // a coordinator that was lost has had it; of several that close no
+                           // period, the sum
 
     // DONE of a server: gradients that were 0, 1, ... updates old, the oldest of all; those that
     // came too late. The last bin counts what is older, too.
@@ -116,6 +118,14 @@ struct wire_nccl {
 struct wire_passed {
     uint32_t phase;
     uint64_t step_ns; // what a step of the phase before took; 0: was not measured
+};
+
+/* What a member has that its job's next coordinator has to know. */
+struct wire_back {
+    uint64_t begin_step;    // steps that its generation has begun with
+    uint64_t sum_round;     // how many sums are over
+    uint64_t snapshot_step; // the newest that it has offered, and has no more; 0: none
+    uint64_t trained_ms;    // since its generation has begun to train
 };
 
 /* Says that a period was evaluated. */

@@ -113,6 +113,7 @@ struct job {
     struct rank_list left_out;                                // see carriers.h
     uint32_t min_workers;                                     // processes that have to be left
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
+    double outlast; // seconds that workers go on without their coordinator
 };
 
 /* Samples of a step that `rank` computes: part `rank` of `workers` of the global batch; 0 if it is

@@ -183,6 +183,8 @@ static const struct effect effects[] = {
     {"keep", "", has_checkpoints, "--checkpoint-every"},
     {"on-loss", "fail|auto", may_lose_workers, "another mode than local, and more than one worker"},
     {"min-workers", "1", job_may_redeal, "--on-loss redeal or shrink, and more than one worker"},
+    {"outlast", "0|60", job_outlasts_coordinator,
+     "mode ring alone, a model of ours, and --security other than auth-only"},
     {"without-ranks", "none", has_several, "another mode than local, and more than one worker"},
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };

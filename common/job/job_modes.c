@@ -53,6 +53,12 @@ bool job_has_servers(const struct job *job)
     return false;
 }
 
+bool job_outlasts_coordinator(const struct job *job)
+{
+    return job->outlast > 0 && job_has_mode(job, MODE_RING) && !job_has_servers(job) &&
+           !job_is_external(job) && job->security != SECURITY_AUTH_ONLY;
+}
+
 bool job_is_unsynchronised_in(const struct job *job, enum mode_kind kind)
 {
     return mode_updates_on_push(kind) || (job->backup > 0 && kind == MODE_PS_SYNC);

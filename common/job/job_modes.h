@@ -19,6 +19,11 @@ bool job_has_gpu_servers(const struct job *job); // --server-device is not host
 /* NCCL adds up the gradients of its ring phases: then the bits of the job are NCCL's. */
 bool job_has_nccl(const struct job *job);
 
+/* Workers go on when their coordinator is lost, and wait for the next one: nothing that they
+ * exchange goes through it, and it learns from them what it has to know. Programs of their own have
+ * told it more, and keys of --security auth-only end with it. */
+bool job_outlasts_coordinator(const struct job *job);
+
 /* Workers are unsynchronised in this mode: every push is an update, or late gradients are dropped
  * (--backup). Then steps_per_epoch and total_steps count those of the average worker, and the
  * servers say how much of the job is done. */

@@ -15,7 +15,7 @@
 static const char *const silent[] = {
     "seed",        "report-every", "checkpoint-every", "keep",       "start-timeout",
     "lost-after",  "stall-warn",   "stall-fail",       "lr-workers", "on-loss",
-    "min-workers", "timeline",     "timeline-steps"};
+    "min-workers", "timeline",     "timeline-steps",   "outlast"};
 
 /* Keys of a summary that are options, for runs without a job.json. */
 static const char *const keys[][2] = {

@@ -217,6 +217,7 @@ enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BY
         "lost-after",
         "stall-warn",
         "stall-fail",
+        "outlast",
     };
     struct job tried = *job, plain;
     const struct option_set defaults = job_option_set(&plain);

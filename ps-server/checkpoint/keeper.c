@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/channel/snapshot.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "ps-server/checkpoint/beginning.h"
 #include "ps-server/checkpoint/saver.h"
 
 #include <assert.h>
@@ -172,6 +173,21 @@ void keeper_destroy(struct keeper *keeper)
 uint64_t keeper_begin_step(const struct keeper *keeper)
 {
     return keeper->has_part ? keeper->part.resume.step : 0;
+}
+
+void keeper_note_beginning(const struct keeper *keeper)
+{
+    const struct keeper_options *options = &keeper->options;
+    if (!keeper->has_part || options->folder[0] == '\0') {
+        return;
+    }
+    const json_t *part = keeper->reader != NULL ? checkpoint_job_part(keeper->reader)
+                                                : vault_job_part(options->vault);
+    if (beginning_write(options->folder, keeper->part.resume.step, part) != STATUS_OK) {
+        log_warn("cannot write %s/" BEGINNING_FILE ": %m; a coordinator that has to take over does "
+                 "not know what was before step %llu",
+                 options->folder, (unsigned long long)keeper->part.resume.step);
+    }
 }
 
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)

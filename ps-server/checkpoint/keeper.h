@@ -35,6 +35,10 @@ void keeper_destroy(struct keeper *keeper); // what is queued is written; NULL i
 /* How many steps of the job are behind what it goes on from; 0: it begins. */
 uint64_t keeper_begin_step(const struct keeper *keeper);
 
+/* Training begins: notes what it goes on from in the run folder, for a coordinator that might have
+ * to take over: beginning.h. What cannot be written is said, and does no harm otherwise. */
+void keeper_note_beginning(const struct keeper *keeper);
+
 /* What the coordinator begins with: hands the results so far over to it. Of a job that begins:
  * nothing. */
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator);

@@ -237,6 +237,12 @@ static void take_offer(struct coordinator *coordinator, uint32_t share,
     struct checkpointing *of = &coordinator->checkpointing;
     struct checkpoint_share *offer = &of->shares[share];
     uint64_t step = message->step;
+    bool is_collected = of->state == CHECKPOINTING_COLLECTING && step == of->step;
+    if (message->reason == STATUS_UNREACHABLE && is_collected && !offer->is_over) {
+        offer->offered = 0; // it went to a coordinator that was lost
+        abandon(coordinator, "a member has its part no more");
+        return;
+    }
     if (step == 0 || step <= offer->last) {
         return; // what a member of ours does not send
     }

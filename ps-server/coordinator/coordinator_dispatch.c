@@ -102,7 +102,12 @@ static void handle_report(struct coordinator *coordinator, const struct sender *
     if (!report->closes_period && report->images == 0) {
         return; // of a program that tells no loss: it counts in the summary
     }
-    if (!report->closes_period) {
+    if (report->is_repeated && report->closes_period) {
+        // The coordinator before has shown it. Somebody may wait for what follows.
+        if (results_period_is_complete(&coordinator->results, (uint32_t)report->period)) {
+            decide(coordinator, (uint32_t)report->period);
+        }
+    } else if (!report->closes_period) {
         coordinator->port.reported(coordinator->port.context, rank, message);
     } else if (results_period_is_complete(&coordinator->results, (uint32_t)report->period)) {
         coordinator->port.period_closed(coordinator->port.context, (uint32_t)report->period);
@@ -237,6 +242,7 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         slot_note_wait(&coordinator->membership, from->slot, message->wait);
         break;
     case MESSAGE_JOIN: // of a peer, not of a member
+    case MESSAGE_BACK: // likewise, and the server's: see ps-server/returning
     // Those below are for members.
     case MESSAGE_TRY:
     case MESSAGE_PROBE:

@@ -65,8 +65,8 @@ static void welcome(const struct coordinator *coordinator, uint64_t peer, enum m
  * the processes that come back to them. */
 static bool is_newcomer(const struct coordinator *coordinator, const struct wire_member *member)
 {
-    if (coordinator->state != COORDINATOR_GATHERING) {
-        return true;
+    if (coordinator->state != COORDINATOR_GATHERING || coordinator->is_returned) {
+        return true; // those who are to come back train
     }
     bool has_place =
         member->has_rank &&

@@ -66,6 +66,35 @@ static enum status cut_metrics(const char *from, const char *folder, uint64_t st
     return STATUS_OK;
 }
 
+enum status continuation_read(const char *folder, uint32_t rank, uint64_t begin,
+                              struct continuation_lines *ret_lines)
+{
+    char path[PATH_BYTES], *line = NULL;
+    size_t size = 0;
+    path_of(folder, "metrics.jsonl", path);
+    *ret_lines = (struct continuation_lines){0};
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return errno == ENOENT ? STATUS_OK : STATUS_IO;
+    }
+    while (getline(&line, &size, file) > 0) {
+        json_t *tree = json_loads(line, 0, NULL);
+        json_int_t of = json_integer_value(json_object_get(tree, "rank"));
+        json_int_t step = json_integer_value(json_object_get(tree, "step"));
+        json_int_t steps = json_integer_value(json_object_get(tree, "steps"));
+        if (tree != NULL && of == (json_int_t)rank && step > (json_int_t)begin && steps > 0) {
+            ret_lines->steps += (uint64_t)steps;
+            ret_lines->loss_steps +=
+                (double)steps * json_number_value(json_object_get(tree, "loss"));
+        }
+        json_decref(tree);
+    }
+    bool is_read = ferror(file) == 0;
+    free(line);
+    fclose(file);
+    return is_read ? STATUS_OK : STATUS_IO;
+}
+
 enum status continuation_remove_results(const char *folder)
 {
     static const char *const results[] = {"summary.json", "details.json"};

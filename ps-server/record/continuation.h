@@ -11,6 +11,16 @@
  * may be the same; a file changes as a whole or not at all. STATUS_IO and errno. */
 enum status continuation_begin(const char *from, const char *folder, uint64_t step);
 
+/* What lines of metrics.jsonl have of a rank, of steps behind `begin`. */
+struct continuation_lines {
+    uint64_t steps;
+    double loss_steps; // each step with the mean loss of its line
+};
+
+/* Reads them; a file that is not there has none. STATUS_IO and errno. */
+enum status continuation_read(const char *folder, uint32_t rank, uint64_t begin,
+                              struct continuation_lines *ret_lines);
+
 /* Removes the results alone. STATUS_IO and errno. */
 enum status continuation_remove_results(const char *folder);
 

@@ -84,6 +84,36 @@ bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *m
     return message->step / interval > line->written_step / interval;
 }
 
+static uint64_t part_of(uint64_t sum, double part)
+{
+    double value = (double)sum * part;
+    return value < (double)UINT64_MAX ? (uint64_t)value : UINT64_MAX;
+}
+
+bool metrics_rest(const struct wire_report *report, uint64_t steps, double loss_steps,
+                  struct wire_report *ret_rest)
+{
+    if (report->steps <= steps) {
+        return false;
+    }
+    struct wire_report rest = *report;
+    double part = (double)(report->steps - steps) / (double)report->steps;
+    uint64_t *const sums[] = {&rest.compute_ns, &rest.exchange_wait_ns, &rest.input_wait_ns,
+                              &rest.total_ns,   &rest.copy_ns,          &rest.wire_ns,
+                              &rest.bytes_sent, &rest.bytes_received};
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+        *sums[i] = part_of(*sums[i], part);
+    }
+    rest.steps = report->steps - steps;
+    rest.images = part_of(report->images, part);
+    rest.loss_sum -= loss_steps * (double)report->images / (double)report->steps;
+    rest.images_dropped *= part;
+    rest.staleness_sum *= part;
+    rest.is_repeated = false;
+    *ret_rest = rest;
+    return true;
+}
+
 bool metrics_take(struct metrics *metrics, uint32_t rank, struct metrics_line *ret_line)
 {
     struct metrics_line *line = &metrics->lines[rank];

@@ -48,6 +48,11 @@ uint64_t metrics_interval(const struct metrics *metrics, uint64_t step);
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
                  uint64_t now_ms);
 
+/* What a report has beside so many of its steps, whose losses have that sum, each the mean of its
+ * images; of what else it adds up, as much as belongs to those steps. False: nothing. */
+bool metrics_rest(const struct wire_report *report, uint64_t steps, double loss_steps,
+                  struct wire_report *ret_rest);
+
 /* Takes the line of a rank and begins a new one; false if it has no reports. */
 bool metrics_take(struct metrics *metrics, uint32_t rank, struct metrics_line *ret_line);
 

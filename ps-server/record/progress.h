@@ -27,6 +27,9 @@ void progress_switched(struct progress *progress, const struct coordinator *coor
 /* In the place of a job that is complete already. */
 void progress_nothing_left(struct progress *progress, const char *folder);
 
+/* After the loss of the coordinator before, which the workers have outlasted. */
+void progress_returned(struct progress *progress, const struct coordinator *coordinator);
+
 /* After the loss of a worker. */
 void progress_gone_on(struct progress *progress, const struct coordinator *coordinator);
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,

@@ -262,8 +262,11 @@ static enum status write_json(struct recorder *recorder, const char *name, json_
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
+    // Where its members were there before, they have told more to the one who wrote it.
     enum status status =
-        write_json(recorder, "job.json", job_record_json(coordinator, recorder->program));
+        coordinator->is_returned
+            ? STATUS_OK
+            : write_json(recorder, "job.json", job_record_json(coordinator, recorder->program));
     if (status != STATUS_OK) {
         return status;
     }
@@ -352,6 +355,25 @@ enum status recorder_add_metrics(struct recorder *recorder, const struct coordin
 {
     bool is_due = metrics_add(&recorder->metrics, rank, message, now_ms);
     return is_due ? write_line(recorder, coordinator, rank) : STATUS_OK;
+}
+
+enum status recorder_complete(struct recorder *recorder, const struct coordinator *coordinator,
+                              uint32_t rank, const struct message *message, uint64_t now_ms)
+{
+    struct continuation_lines lines;
+    struct wire_report rest;
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    char path[PATH_BYTES];
+    path_of(recorder, "metrics.jsonl", path);
+    if (continuation_read(recorder->folder, rank, begin, &lines) != STATUS_OK) {
+        return refuse_file(recorder, path);
+    }
+    if (!metrics_rest(message->report, lines.steps, lines.loss_steps, &rest)) {
+        return STATUS_OK; // lines have it all
+    }
+    struct message told = *message;
+    told.report = &rest;
+    return recorder_add_metrics(recorder, coordinator, rank, &told, now_ms);
 }
 
 enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)

@@ -32,6 +32,8 @@ const char *recorder_error(const struct recorder *recorder);
 /* Removes the results of a run that was here: they are written anew at the end. Logs. */
 enum status recorder_remove_results(struct recorder *recorder);
 
+#define RECORDER_EVERY_STEP INT64_MAX // for recorder_go_on: everything stays
+
 /* Of a job that goes on at a step, before it trains: keeps the metrics up to there, which `from`, a
  * run folder and maybe this one, has; what was the result of that run goes. */
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step);
@@ -43,6 +45,11 @@ enum status recorder_note_restart(struct recorder *recorder, const struct histor
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms);
+
+/* What a rank had reported to a coordinator that was lost, in sum, since its generation has begun:
+ * writes what no line has of it. */
+enum status recorder_complete(struct recorder *recorder, const struct coordinator *coordinator,
+                              uint32_t rank, const struct message *message, uint64_t now_ms);
 
 /* A period is closed. */
 enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,

@@ -58,6 +58,8 @@ static void open_trio(struct trio *trio, const char *mode, const char *steps,
                                 "600",
                                 "--on-loss",
                                 "fail",
+                                "--outlast",
+                                "0",
                                 NULL};
     program_start(&trio->ps, trio->folder, "ps-server/ps", true, args, NULL);
     program_read_endpoint(&trio->ps, endpoint, sizeof(endpoint));

@@ -69,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(first.nccl == NULL || memcmp(first.nccl, second.nccl, sizeof(*first.nccl)) == 0);
     assert((first.path != NULL) == (second.path != NULL));
     assert((first.passed != NULL) == (second.passed != NULL));
+    assert((first.back != NULL) == (second.back != NULL));
     assert((first.decision != NULL) == (second.decision != NULL));
     assert((first.sum != NULL) == (second.sum != NULL));
     assert((first.outcome != NULL) == (second.outcome != NULL));

@@ -36,8 +36,9 @@ ps-server/shard         common/base common/trace common/vector common/security c
 ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/channel ps-server/shard
 ps-server/record        common/base common/optimizer common/job common/live common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
+ps-server/returning     common/base common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
+ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/returning ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -144,6 +145,7 @@ common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_ef
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)
 ps-server/shard/(credits|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
 ps-server/live/live_fill
+ps-server/returning/returning
 ps-server/record/(live_line|metrics)
 deploy/export/tensors
 deploy/system/advice

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/channel/channel_trace.h"
 #include "common/job/job_modes.h"
+#include "worker/link/link_alone.h"
 #include "worker/link/link_checkpoint.h"
 #include "worker/link/link_phases.h"
 #include "worker/link/link_state.h"
@@ -117,6 +118,7 @@ static void note_sum(struct link *link, const struct wire_sum *sum)
     bool is_awaited =
         link->sum != NULL && sum->round == link->sum_round && sum->count == link->sum_count;
     if (is_awaited) {
+        absence_note_sum(&link->absence, sum);
         memcpy(link->sum, sum->values, link->sum_count * sizeof(*link->sum));
         link->sum = NULL;
         link->sum_round++;
@@ -141,6 +143,10 @@ static void note_choices(struct link *link, const char *choices)
 static enum status handle_coordinator(struct link *link, const struct message *message)
 {
     bool is_prepared = phase_of(link) == LINK_PREPARED;
+    if (message->kind == MESSAGE_GO && link->member.is_alone) {
+        link_alone_return(link);
+        return STATUS_OK;
+    }
     if (message->kind == MESSAGE_TRY && is_prepared) {
         return link_try(link, message);
     }
@@ -149,6 +155,7 @@ static enum status handle_coordinator(struct link *link, const struct message *m
     }
     if (message->kind == MESSAGE_GO && is_prepared && link->exchange != NULL) {
         enum status status = link_run_phase(link);
+        link_alone_note_go(link);
         set_phase(link, LINK_RUNNING);
         return status;
     }
@@ -208,7 +215,9 @@ static void tick(struct link *link, uint64_t now_ms)
         bool is_waiting = link->exchange != NULL && exchange_awaits(link->exchange, &wait);
         member_note_wait(&link->member, is_waiting ? &wait : NULL, now_ms);
     }
+    link_alone_prepare(link);
     member_tick(&link->member, now_ms, link->step);
+    link_alone_knock(link);
 }
 
 /* Takes one message, if there is one. */
@@ -235,14 +244,6 @@ static enum status pump(struct link *link, int timeout_ms)
     channel_trace_message(link->channel, TRACE_RECEIVE, &message, began_ns);
     envelope_release(&envelope);
     return status;
-}
-
-/* Sends what the trainer has to tell the coordinator. */
-static void flush_outbox(struct link *link)
-{
-    if (!outbox_is_empty(&link->outbox)) {
-        outbox_flush(&link->outbox, link->channel, link->member.coordinator, link_transports(link));
-    }
 }
 
 static bool is_closing(struct link *link)
@@ -272,7 +273,7 @@ static enum status check_end(struct link *link)
 static enum status pump_until(struct link *link, enum link_phase phase)
 {
     for (;;) {
-        flush_outbox(link);
+        link_take_outbox(link);
         link_run_fetch(link);
         enum status status = check_end(link);
         if (status != STATUS_OK) {
@@ -303,6 +304,7 @@ static enum status join(struct link *link)
                  .endpoints = link->place},
         .notify = link->options.notify,
         .stall_warn_ms = link->options.stall_warn_ms,
+        .endpoint = link->options.coordinator,
     };
     enum status status = member_connect(&link->member, link->options.coordinator);
     return status != STATUS_OK
@@ -447,7 +449,7 @@ static enum status run(struct link *link)
     status = pump_until(link, LINK_RUNNING);
     while (status == STATUS_OK) {
         run_ready(link);
-        flush_outbox(link);
+        link_take_outbox(link);
         status = check_end(link);
         if (status == STATUS_OK) {
             status = pump(link, POLL_MS);

@@ -67,6 +67,7 @@ void link_destroy(struct link *link)
     group_memory_finish(&link->group_memory);
     probe_finish(&link->probe);
     outbox_finish(&link->outbox);
+    absence_finish(&link->absence);
     pthread_cond_destroy(&link->changed);
     pthread_mutex_destroy(&link->mutex);
     free(link);

@@ -153,6 +153,18 @@ static void take_piece(struct link *link, const struct message *message)
     }
 }
 
+/* A coordinator begins to collect what went to the one before it: it must not wait for that. */
+static void say_gone(struct link *link, uint64_t steps)
+{
+    const struct message gone = {.kind = MESSAGE_SNAPSHOT,
+                                 .rank = link->ranks.first,
+                                 .step = steps,
+                                 .reason = STATUS_UNREACHABLE};
+    if (channel_send(link->channel, link->member.coordinator, &gone, NULL, NULL) != STATUS_OK) {
+        log_debug("cannot send SNAPSHOT: the coordinator is gone");
+    }
+}
+
 static enum status collect(struct link *link, const struct message *message)
 {
     // The trainer leaves a snapshot alone while it is here.
@@ -160,6 +172,9 @@ static enum status collect(struct link *link, const struct message *message)
     struct snapshot *snapshot = link->checkpoint.snapshot;
     pthread_mutex_unlock(&link->mutex);
     if (snapshot == NULL || snapshot->step != message->step) {
+        if (message->reason == STATUS_OK && message->collect->credits == SNAPSHOT_CREDITS) {
+            say_gone(link, message->step);
+        }
         return STATUS_OK;
     }
     struct wire_piece piece;

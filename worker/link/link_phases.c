@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/job/job_modes.h"
+#include "worker/link/link_alone.h"
 
 #include <string.h>
 
@@ -226,6 +227,7 @@ enum status link_begin_phase(struct link *link, const struct message *message,
     if (message->start->phase != link->phase_index) {
         return STATUS_OK; // not due: no coordinator of this program sends it
     }
+    link_alone_note_start(link, message);
     enum status status = take_nccl(link, message);
     if (status != STATUS_OK) {
         return status;

@@ -8,6 +8,7 @@
 #include "common/channel/snapshot.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
+#include "worker/link/absence.h"
 #include "worker/link/group_memory.h"
 #include "worker/link/link.h"
 #include "worker/link/neighbours.h"
@@ -47,6 +48,11 @@ struct link {
     struct neighbours neighbours;
     struct group_memory group_memory;
     struct probe probe;
+    struct absence absence;  // of the coordinator
+    struct wire_start start; // of the phase, or of the one that begins
+    bool is_connecting;      // a phase begins: the coordinator's next word is awaited
+    uint64_t running_ms;     // since when the generation trains; 0: it does not yet
+    uint64_t resent_rounds;  // sums before this one were told again, to a new coordinator
     enum status map_refusal; // why the others' memory could not be mapped, if that was tried
 
     // Set by one side before the phase that lets the other read it.

@@ -1,8 +1,6 @@
 /* Queues messages for the coordinator. */
 #include "worker/link/outbox.h"
 
-#include "common/base/log.h"
-
 #include <stdio.h>
 
 void outbox_init(struct outbox *outbox)
@@ -64,8 +62,13 @@ void outbox_add(struct outbox *outbox, const struct message *message)
     pthread_mutex_unlock(&outbox->mutex);
 }
 
-void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer,
-                  uint32_t transports)
+void outbox_entry_copy(struct outbox_entry *to, const struct outbox_entry *from)
+{
+    fill(to, &from->message);
+}
+
+void outbox_flush(struct outbox *outbox, uint32_t transports,
+                  void (*take)(void *context, const struct outbox_entry *entry), void *context)
 {
     pthread_mutex_lock(&outbox->mutex);
     while (outbox->count > 0) {
@@ -73,9 +76,7 @@ void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer,
         struct outbox_entry *entry = &outbox->entries[outbox->head];
         pthread_mutex_unlock(&outbox->mutex);
         entry->report.transports = transports;
-        if (channel_send(channel, peer, &entry->message, NULL, NULL) != STATUS_OK) {
-            log_warn("cannot send %s to the coordinator", message_kind_name(entry->message.kind));
-        }
+        take(context, entry);
         pthread_mutex_lock(&outbox->mutex);
         outbox->head = (outbox->head + 1) % OUTBOX_MAX;
         outbox->count--;

@@ -1,12 +1,10 @@
-/* Queues messages from the trainer's thread to the coordinator, for the communication thread to
- * send.
+/* Queues messages from the trainer's thread to the coordinator, for the communication thread.
  *
  * A bounded queue between one writer and one reader; an entry holds what its message points to. */
 #ifndef WORKER_LINK_OUTBOX_H
 #define WORKER_LINK_OUTBOX_H
 
 #include "common/base/status.h"
-#include "common/channel/channel.h"
 #include "common/channel/wire.h"
 
 #include <pthread.h>
@@ -45,10 +43,13 @@ void outbox_finish(struct outbox *outbox);
  * once it is closed. Writer's thread. */
 void outbox_add(struct outbox *outbox, const struct message *message);
 
-/* Sends everything in the outbox to `peer`. Reports get the transports that values take (a sum of
- * enum wire_transport). Reader's thread. */
-void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer,
-                  uint32_t transports);
+/* Takes everything out of the outbox, in order: hands each entry to `take`, which borrows it.
+ * Reports get the transports that values take (a sum of enum wire_transport). Reader's thread. */
+void outbox_flush(struct outbox *outbox, uint32_t transports,
+                  void (*take)(void *context, const struct outbox_entry *entry), void *context);
+
+/* Copies an entry, with what its message points to as far as the entry holds it. */
+void outbox_entry_copy(struct outbox_entry *to, const struct outbox_entry *from);
 
 bool outbox_is_empty(struct outbox *outbox);
 void outbox_close(struct outbox *outbox);

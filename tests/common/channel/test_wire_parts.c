@@ -19,7 +19,7 @@ static bool has_parts(const struct message *message)
         message->passed, message->decision, message->sum,    message->outcome, message->hello,
         message->probe,  message->offer,    message->loan,   message->values,  message->seal_key,
         message->piece,  message->collect,  message->nccl,   message->slices,  message->wait,
-        message->clock,  message->groups};
+        message->clock,  message->groups,   message->back};
     bool has_any = false;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         has_any = has_any || parts[i] != NULL;
@@ -43,6 +43,10 @@ static void small_parts_come_back_field_by_field(void **state)
     got = wire_sample_send(&sent);
     assert_int_equal(got.passed->phase, sent.passed->phase);
     assert_int_equal(got.passed->step_ns, sent.passed->step_ns);
+    sent = wire_sample(MESSAGE_BACK);
+    got = wire_sample_send(&sent);
+    assert_memory_equal(got.back, sent.back, sizeof(*sent.back));
+    assert_int_equal(got.start->phase, sent.start->phase);
     sent = wire_sample(MESSAGE_PROCEED);
     got = wire_sample_send(&sent);
     assert_int_equal(got.decision->period, sent.decision->period);

@@ -70,10 +70,9 @@ static void what_leaves_the_bits_may_differ_and_epochs_may_grow(void **state)
 {
     (void)state;
     static const char *const changed[][2] = {
-        {"threads", "3"},     {"loader-threads", "3"},
-        {"servers", "2"},     {"transport", "ipc"},
-        {"lost-after", "60"}, {"checkpoint-every", "5"},
-        {"epochs", "4"},      {"fault", "rank=1,step=2,kill"},
+        {"threads", "3"},          {"loader-threads", "3"}, {"servers", "2"},
+        {"transport", "ipc"},      {"lost-after", "60"},    {"outlast", "5"},
+        {"checkpoint-every", "5"}, {"epochs", "4"},         {"fault", "rank=1,step=2,kill"},
         {"processes", "1"},
     };
     for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {

@@ -78,12 +78,35 @@ static void a_run_without_metrics_goes_on_without(void **state)
     temp_folder_destroy(folder);
 }
 
+static void lines_of_a_rank_are_counted_behind_a_step(void **state)
+{
+    (void)state;
+    static const char told[] = "{\"rank\": 0, \"step\": 5, \"steps\": 5, \"loss\": 3}\n"
+                               "{\"rank\": 1, \"step\": 15, \"steps\": 10, \"loss\": 9}\n"
+                               "{\"rank\": 0, \"step\": 10, \"steps\": 5, \"loss\": 2}\n"
+                               "{\"rank\": 0, \"step\": 20, \"steps\": 10, \"loss\": 0.5}\n"
+                               "{\"rank\": 0, \"step\": 30, \"st";
+    char *folder = temp_folder_create();
+    struct continuation_lines got;
+    assert_int_equal(continuation_read(folder, 0, 0, &got), STATUS_OK);
+    assert_int_equal(got.steps, 0);
+    temp_folder_write(folder, "metrics.jsonl", told, sizeof(told) - 1);
+    assert_int_equal(continuation_read(folder, 0, 0, &got), STATUS_OK);
+    assert_int_equal(got.steps, 20);
+    assert_true(got.loss_steps == 30);
+    assert_int_equal(continuation_read(folder, 0, 10, &got), STATUS_OK);
+    assert_int_equal(got.steps, 10);
+    assert_true(got.loss_steps == 5);
+    temp_folder_destroy(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_up_to_the_step_stay_and_results_go),
         cmocka_unit_test(another_folder_gets_the_lines_and_the_first_stays),
         cmocka_unit_test(a_run_without_metrics_goes_on_without),
+        cmocka_unit_test(lines_of_a_rank_are_counted_behind_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

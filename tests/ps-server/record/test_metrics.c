@@ -131,9 +131,31 @@ static void a_line_has_sums_of_its_reports_and_the_last_rate(void **state)
     metrics_finish(&metrics);
 }
 
+static void the_rest_of_a_sum_is_what_no_line_has(void **state)
+{
+    (void)state;
+    const struct wire_report sum = {.steps = 40,
+                                    .images = 400,
+                                    .loss_sum = 800,
+                                    .compute_ns = 4000,
+                                    .rate = 0.5,
+                                    .is_repeated = true};
+    struct wire_report rest;
+    assert_false(metrics_rest(&sum, 40, 80, &rest));
+    assert_false(metrics_rest(&sum, 50, 80, &rest));
+    assert_true(metrics_rest(&sum, 30, 75, &rest)); // 300 images with a mean loss of 2.5
+    assert_int_equal(rest.steps, 10);
+    assert_int_equal(rest.images, 100);
+    assert_true(rest.loss_sum == 50);
+    assert_int_equal(rest.compute_ns, 1000);
+    assert_true(rest.rate == 0.5);
+    assert_false(rest.is_repeated);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rest_of_a_sum_is_what_no_line_has),
         cmocka_unit_test(a_short_job_has_a_line_for_each_report),
         cmocka_unit_test(lines_of_a_long_job_are_bounded),
         cmocka_unit_test(a_job_of_very_many_ranks_has_a_few_lines_of_each),

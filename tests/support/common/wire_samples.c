@@ -100,6 +100,8 @@ static const struct wire_nccl nccl_of_member = {
 static const struct wire_nccl nccl_of_job = {.version = 22707, .has_id = true, .id = {11}};
 static const struct all_reduce_path path = {9, 11, 10};
 static const struct wire_passed passed = {.phase = 7, .step_ns = 14};
+static const struct wire_back back = {
+    .begin_step = 30, .sum_round = 31, .snapshot_step = 32, .trained_ms = UINT64_MAX};
 static const struct wire_decision decision = {.period = 5, .is_enough = true};
 static const double numbers[2] = {0.5, -3};
 static const struct wire_sum sum = {.round = 19, .count = 2, .values = numbers};
@@ -146,10 +148,11 @@ struct message wire_sample(enum message_kind kind)
         .text = "a sentence",
         .span = {40, kind == MESSAGE_RETURN ? 0 : 4},
     };
-    if (kind == MESSAGE_JOIN || kind == MESSAGE_READY || kind == MESSAGE_DONE) {
+    if (kind == MESSAGE_JOIN || kind == MESSAGE_READY || kind == MESSAGE_DONE ||
+        kind == MESSAGE_BACK) {
         message.member = &member;
     }
-    if (kind == MESSAGE_READY || kind == MESSAGE_START) {
+    if (kind == MESSAGE_READY || kind == MESSAGE_START || kind == MESSAGE_BACK) {
         message.layout = &layout;
     }
     if (kind == MESSAGE_REPORT || kind == MESSAGE_DONE || kind == MESSAGE_SNAPSHOT) {
@@ -163,14 +166,16 @@ struct message wire_sample(enum message_kind kind)
         kind == MESSAGE_CHUNK || kind == MESSAGE_PROBE || kind == MESSAGE_PIECE) {
         message.values = values;
     }
-    message.start = kind == MESSAGE_START || kind == MESSAGE_TRY ? &start : NULL;
+    bool has_start = kind == MESSAGE_START || kind == MESSAGE_TRY || kind == MESSAGE_BACK;
+    message.start = has_start ? &start : NULL;
+    message.back = kind == MESSAGE_BACK ? &back : NULL;
     message.nccl = kind == MESSAGE_READY   ? &nccl_of_member
                    : kind == MESSAGE_START ? &nccl_of_job
                                            : NULL;
     message.path = kind == MESSAGE_TRIED ? &path : NULL;
     message.passed = kind == MESSAGE_PASSED ? &passed : NULL;
     message.decision = kind == MESSAGE_PROCEED ? &decision : NULL;
-    message.sum = kind == MESSAGE_SUM ? &sum : NULL;
+    message.sum = kind == MESSAGE_SUM || kind == MESSAGE_BACK ? &sum : NULL;
     message.outcome = kind == MESSAGE_PARAMS ? &outcome : NULL;
     message.clock = kind == MESSAGE_HEARTBEAT ? &clock_sample : NULL;
     message.hello = kind == MESSAGE_HELLO ? &hello : NULL;

@@ -1,0 +1,290 @@
+/* Tests of members that come back to another coordinator than the one that they had. */
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
+#include "common/job/job_text.h"
+#include "ps-server/returning/returning.h"
+#include "tests/support/common/choices.h"
+#include "tests/support/ps-server/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+#define WORKERS 3
+
+/* A coordinator that has just begun, and what the workers of a job say to it. */
+struct comeback {
+    struct story story;
+    struct generation generation;
+    struct returning returning;
+    struct wire_back back;
+    struct wire_start start;
+    struct wire_member member;
+    struct wire_sum sum;
+    double sums[2];
+};
+
+/* What the worker says. Borrows from the comeback until the next call. */
+static struct message say(struct comeback *back, uint32_t rank, uint64_t step)
+{
+    back->member = (struct wire_member){.role = ROLE_WORKER,
+                                        .has_rank = true,
+                                        .rank = rank,
+                                        .host = "node",
+                                        .process_id = 100 + rank,
+                                        .endpoints = "its place",
+                                        .params_digest = "first",
+                                        .device = "cpu",
+                                        .figures = "",
+                                        .train_samples = 60,
+                                        .data_digest = 8};
+    back->sum = (struct wire_sum){back->back.sum_round - 1, 2, back->sums};
+    return (struct message){.kind = MESSAGE_BACK,
+                            .job_id = 77,
+                            .rank = rank,
+                            .step = step,
+                            .text = "",
+                            .member = &back->member,
+                            .layout = &story_layout,
+                            .start = &back->start,
+                            .back = &back->back,
+                            .sum = back->back.sum_round > 0 ? &back->sum : NULL};
+}
+
+static void begin(struct comeback *back, uint64_t now_ms)
+{
+    memset(back, 0, sizeof(*back));
+    story_open(&back->story, "ring", WORKERS, 0);
+    back->story.job.on_loss = ON_LOSS_REDEAL;
+    back->story.job.min_workers = 1;
+    back->story.job.global_batch = 6;
+    back->story.job.batch = 2;
+    back->story.job.steps = 1000;
+    back->start = (struct wire_start){.all_reduce = ALL_REDUCE_RING, .bucket_bytes = 40};
+    back->back = (struct wire_back){.trained_ms = 4000};
+    assert_true(returning_may_begin(&back->story.coordinator));
+    const struct message first = say(back, 0, 20);
+    assert_int_equal(
+        returning_generation(&first, &back->story.job, 1.5, 1, now_ms, &back->generation),
+        STATUS_OK);
+    returning_begin(&back->returning, &first, &back->generation, &back->story.coordinator);
+    assert_false(returning_may_begin(&back->story.coordinator));
+}
+
+static bool take(struct comeback *back, uint32_t rank, uint64_t step, uint64_t now_ms)
+{
+    const struct message message = say(back, rank, step);
+    return returning_take(&back->returning, &back->generation, &back->story.coordinator, 10 + rank,
+                          &message, now_ms);
+}
+
+static void end(struct comeback *back)
+{
+    returning_finish(&back->returning);
+    coordinator_finish(&back->story.coordinator);
+    generation_finish(&back->generation);
+}
+
+static uint32_t count_sent(const struct comeback *back, enum message_kind kind)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < back->story.transcript.sent_count; i++) {
+        count += back->story.transcript.sent[i].kind == kind;
+    }
+    return count;
+}
+
+static void training_goes_on_once_all_are_back(void **state)
+{
+    struct comeback back;
+    const struct coordinator *coordinator = &back.story.coordinator;
+    (void)state;
+    begin(&back, 100);
+    assert_true(take(&back, 1, 20, 100));
+    assert_true(take(&back, 0, 21, 110));
+    assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
+    assert_int_equal(count_sent(&back, MESSAGE_GO), 0);
+    assert_true(take(&back, 2, 20, 120));
+    assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
+    assert_int_equal(count_sent(&back, MESSAGE_GO), WORKERS);
+    assert_int_equal(count_sent(&back, MESSAGE_START), 0);
+    assert_int_equal(count_sent(&back, MESSAGE_WELCOME), 0);
+    assert_int_equal(back.story.transcript.started_count, 1);
+    assert_int_equal(back.generation.recoveries[0].lost_step, 21);
+    assert_int_equal(back.generation.recoveries[0].begin_step, 21);
+    assert_true(generation_seconds(coordinator, 120) >= 5.5);
+    assert_int_equal(generation_restarts(coordinator), 1);
+    for (uint32_t rank = 0; rank < WORKERS; rank++) {
+        story_done(&back.story, 10 + rank, "last", 130);
+    }
+    assert_int_equal(coordinator->verdict, STATUS_OK);
+    assert_string_equal(coordinator->params_digest, "last");
+    end(&back);
+}
+
+static void one_that_knocks_twice_counts_once(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin(&back, 100);
+    assert_true(take(&back, 0, 20, 100));
+    assert_true(take(&back, 0, 20, 101));
+    assert_int_equal(back.story.coordinator.state, COORDINATOR_GATHERING);
+    end(&back);
+}
+
+static void who_is_elsewhere_has_no_place(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin(&back, 100);
+    assert_true(take(&back, 0, 20, 100));
+    back.start.phase = 1;
+    assert_false(take(&back, 1, 20, 100));
+    back.start.phase = 0;
+    back.back.begin_step = 5;
+    assert_false(take(&back, 1, 20, 100));
+    back.back.begin_step = 0;
+    assert_false(take(&back, WORKERS, 20, 100));
+    const struct message other = say(&back, 0, 20); // by another connection
+    assert_false(returning_take(&back.returning, &back.generation, &back.story.coordinator, 30,
+                                &other, 100));
+    assert_true(take(&back, 1, 20, 100));
+    end(&back);
+}
+
+static void a_sum_that_some_have_is_sent_to_all(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin(&back, 100);
+    back.back.sum_round = 4;
+    assert_true(take(&back, 0, 20, 100));
+    back.back.sum_round = 5;
+    back.sums[0] = 2.5;
+    assert_true(take(&back, 1, 20, 100));
+    back.back.sum_round = 4;
+    back.sums[0] = 0;
+    assert_true(take(&back, 2, 20, 100));
+    assert_int_equal(count_sent(&back, MESSAGE_SUM), WORKERS);
+    assert_int_equal(back.story.coordinator.sums.round, 5);
+    assert_true(back.returning.sum[0] == 2.5);
+    end(&back);
+}
+
+static void one_that_does_not_come_back_is_lost(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin(&back, 1000);
+    back.story.coordinator.created_ms = 1000;
+    generation_begin(&back.generation, &back.story.coordinator);
+    assert_true(take(&back, 0, 20, 1000));
+    assert_true(take(&back, 2, 20, 1000));
+    coordinator_tick(&back.story.coordinator, 3000, 0);
+    assert_int_equal(back.story.coordinator.state, COORDINATOR_GATHERING);
+    const struct message alive = {.kind = MESSAGE_HEARTBEAT, .text = ""};
+    for (uint64_t now_ms = 3000; now_ms <= 60000; now_ms += 1000) {
+        coordinator_receive(&back.story.coordinator, 10, &alive, now_ms);
+        coordinator_receive(&back.story.coordinator, 12, &alive, now_ms);
+        coordinator_tick(&back.story.coordinator, now_ms, 0);
+    }
+    assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+    assert_non_null(strstr(back.story.coordinator.reason, "worker 1 did not come back"));
+    assert_int_equal(back.story.coordinator.workers_lost, 1);
+    end(&back);
+}
+
+static void who_joins_anew_meanwhile_is_a_newcomer(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin(&back, 100);
+    assert_true(take(&back, 0, 20, 100));
+    story_join(&back.story, 40, ROLE_WORKER, 1);
+    assert_int_equal(story_last_kind(&back.story), MESSAGE_REFUSE);
+    assert_int_equal(back.story.coordinator.membership.workers[1].state, SLOT_FREE);
+    end(&back);
+}
+
+static void a_repeated_report_counts_and_is_not_shown_again(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin(&back, 100);
+    for (uint32_t rank = 0; rank < WORKERS; rank++) {
+        assert_true(take(&back, rank, 20, 100));
+    }
+    for (uint32_t rank = 0; rank < WORKERS; rank++) {
+        const struct wire_report report = {
+            .closes_period = true, .is_repeated = true, .images = 20, .steps = 10};
+        const struct message message = {
+            .kind = MESSAGE_REPORT, .rank = rank, .step = 10, .report = &report, .text = ""};
+        coordinator_receive(&back.story.coordinator, 10 + rank, &message, 110);
+    }
+    assert_true(results_period_is_complete(&back.story.coordinator.results, 0));
+    assert_int_equal(back.story.transcript.period_count, 0);
+    end(&back);
+}
+
+static void members_of_another_job_are_not_taken(void **state)
+{
+    static char text[JOB_TEXT_BYTES];
+    char why[COORDINATOR_REASON_BYTES], error[OPTION_ERROR_BYTES];
+    struct comeback back;
+    struct job job, got;
+    const struct option_set defaults = job_option_set(&job);
+    (void)state;
+    memset(&back, 0, sizeof(back));
+    options_reset(&defaults);
+    job.mode = mode_of("ring");
+    job.workers = WORKERS;
+    job.global_batch = 3;
+    snprintf(job.model, sizeof(job.model), "lenet5");
+    snprintf(job.data, sizeof(job.data), "shapes");
+    assert_int_equal(job_resolve(&job, error, sizeof(error)), STATUS_OK);
+    assert_int_equal(job_encode(&job, text, sizeof(text)), STATUS_OK);
+    struct message message = say(&back, 0, 20);
+    message.text = text;
+    assert_int_equal(returning_read_job(&message, &job, &got, why, sizeof(why)), STATUS_OK);
+    job.seed++;
+    assert_int_not_equal(returning_read_job(&message, &job, &got, why, sizeof(why)), STATUS_OK);
+    assert_non_null(strstr(why, "--seed"));
+    message.text = "no job";
+    assert_int_not_equal(returning_read_job(&message, &job, &got, why, sizeof(why)), STATUS_OK);
+}
+
+static void a_snapshot_that_went_to_the_one_before_holds_nobody_up(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin(&back, 100);
+    back.back.snapshot_step = 30;
+    assert_true(take(&back, 0, 31, 100));
+    back.back.snapshot_step = 20;
+    assert_true(take(&back, 1, 31, 100));
+    assert_int_equal(back.story.coordinator.checkpointing.shares[0].last, 30);
+    assert_int_equal(back.story.coordinator.checkpointing.shares[1].last, 20);
+    end(&back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_goes_on_once_all_are_back),
+        cmocka_unit_test(one_that_knocks_twice_counts_once),
+        cmocka_unit_test(who_is_elsewhere_has_no_place),
+        cmocka_unit_test(a_sum_that_some_have_is_sent_to_all),
+        cmocka_unit_test(one_that_does_not_come_back_is_lost),
+        cmocka_unit_test(who_joins_anew_meanwhile_is_a_newcomer),
+        cmocka_unit_test(a_repeated_report_counts_and_is_not_shown_again),
+        cmocka_unit_test(members_of_another_job_are_not_taken),
+        cmocka_unit_test(a_snapshot_that_went_to_the_one_before_holds_nobody_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
