@@ -108,12 +108,37 @@ static int open_told(struct child *child, const struct agent_message *command)
     return ends[0];
 }
 
+static void close_listening(struct listening *listening)
+{
+    if (listening->is_open && listening->socket.listener >= 0) {
+        close(listening->socket.listener);
+    }
+    if (listening->is_open && listening->socket.file >= 0) {
+        close(listening->socket.file);
+    }
+    listening->is_open = false;
+}
+
+/* Opens the place where the process listens. One that is started again under its id has the same:
+ * its connections find it. */
+static const struct private_socket *open_listening(struct listening *listening, uint32_t id)
+{
+    if (!listening->is_open || listening->id != id) {
+        close_listening(listening);
+        private_socket_open(&listening->socket);
+        listening->is_open = true;
+        listening->id = id;
+    }
+    return &listening->socket;
+}
+
 static enum status run(struct children *children, struct child *child,
                        const struct agent_message *command)
 {
-    const char *argv[AGENT_LIST_MAX + 3];
-    char announce[32], told[32], name[PROCESS_NAME_MAX];
-    int fds[CHILD_STREAMS], extra_fds[2];
+    const char *argv[AGENT_LIST_MAX + 5];
+    char announce[32], told[32], listen_fd[32], name[PROCESS_NAME_MAX];
+    char listen_at[16 + PRIVATE_SOCKET_ENDPOINT_BYTES];
+    int fds[CHILD_STREAMS], extra_fds[3];
     size_t count = 0, extra_count = 0;
     bool has_terminal = command->has_terminal && children->terminal_fd >= 0;
     enum status status = open_streams(child, command, has_terminal, fds);
@@ -133,6 +158,16 @@ static enum status run(struct children *children, struct child *child,
         snprintf(told, sizeof(told), "--launcher-fd=%d", told_fd);
         argv[count++] = told;
         extra_fds[extra_count++] = told_fd;
+    }
+    if (command->listens) {
+        const struct private_socket *at = open_listening(&children->listening, command->id);
+        snprintf(listen_at, sizeof(listen_at), "--listen-at=%s", at->endpoint);
+        argv[count++] = listen_at;
+        if (at->listener >= 0) {
+            snprintf(listen_fd, sizeof(listen_fd), "--listen-fd=%d", at->listener);
+            argv[count++] = listen_fd;
+            extra_fds[extra_count++] = at->listener;
+        }
     }
     argv[count] = NULL;
     snprintf(name, sizeof(name), "process %u", command->id);
@@ -328,4 +363,5 @@ void children_end(struct children *children, const char *line)
         poll(NULL, 0, POLL_MS);
     }
     kill_all(children);
+    close_listening(&children->listening);
 }

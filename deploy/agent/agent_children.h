@@ -3,12 +3,15 @@
 #define DEPLOY_AGENT_AGENT_CHILDREN_H
 
 #include "common/base/status.h"
+#include "common/transport/private_socket.h"
 #include "deploy/agent/agent_message.h"
 #include "deploy/system/line_stream.h"
 #include "deploy/system/poll_list.h"
 #include "deploy/system/process.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define AGENT_CHILDREN_MAX 8192
 
@@ -27,10 +30,18 @@ struct agent_port {
     void (*say)(void *context, const struct agent_message *message);
 };
 
+/* Where a process listens, as long as another one with its id may be started in its place. */
+struct listening {
+    bool is_open;
+    uint32_t id;
+    struct private_socket socket;
+};
+
 struct children {
     struct agent_port port;
-    int terminal_fd;     // of those that have the terminal; -1: there is none
-    struct child **list; // owned; those that run
+    int terminal_fd;            // of those that have the terminal; -1: there is none
+    struct listening listening; // the last that was asked for
+    struct child **list;        // owned; those that run
     size_t count, size;
 };
 

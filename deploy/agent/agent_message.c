@@ -32,6 +32,7 @@ enum field_index {
     CLOCK,
     OFFSET,
     ANNOUNCES,
+    LISTENS,
     TOLD,
     TERMINAL,
     TEXT,
@@ -69,6 +70,7 @@ static const struct field fields[FIELD_COUNT] = {
     [CLOCK] = FIELD(U64, clock_us),
     [OFFSET] = FIELD(U64, offset),
     [ANNOUNCES] = FIELD(FLAG, announces),
+    [LISTENS] = FIELD(FLAG, listens),
     [TOLD] = FIELD(FLAG, is_told),
     [TERMINAL] = FIELD(FLAG, has_terminal),
     [TEXT] = FIELD(TEXT, text),
@@ -101,7 +103,7 @@ static const struct {
 } kinds[AGENT_KIND_COUNT] = {
     [AGENT_START] = {"start", BIT(ID) | BIT(ARGV),
                      BIT(ENVIRONMENT) | BIT(INPUT) | BIT(LOG) | BIT(DIRECTORY) | BIT(ANNOUNCES) |
-                         BIT(TOLD) | BIT(TERMINAL)},
+                         BIT(LISTENS) | BIT(TOLD) | BIT(TERMINAL)},
     [AGENT_TELL] = {"tell", BIT(ID) | BIT(TEXT), 0},
     [AGENT_SIGNAL] = {"signal", BIT(ID) | BIT(SIGNAL), 0},
     [AGENT_PING] = {"ping", BIT(TIME), 0},

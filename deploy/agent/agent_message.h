@@ -66,6 +66,7 @@ struct agent_message {
     uint64_t clock_us;          // of the host, since 1970
     uint64_t offset;            // of a piece of a file
     bool announces;             // start: it gets --announce-fd; what it writes there is output
+    bool listens;               // start: it gets --listen-fd and --listen-at; the same for an id
     bool is_told;               // start: it gets --launcher-fd; what tell says comes out there
     bool has_terminal;          // start: its standard output is the launcher's
     const char *text;           // of output; or what went wrong, "" if nothing did

@@ -207,7 +207,7 @@ static void note_ends(struct launch *launch)
 }
 
 /* Watches the job until the coordinator has ended, or the remaining members must be killed. */
-static void watch(struct launch *launch)
+static void watch_coordinator(struct launch *launch)
 {
     while (!launch->members.list[0].is_over) {
         if (launch->deadline_ms != 0 && clock_now_ms() >= launch->deadline_ms) {
@@ -218,6 +218,42 @@ static void watch(struct launch *launch)
         step(launch, restart_ms < deadline_ms ? restart_ms : deadline_ms);
         note_ends(launch);
     }
+}
+
+/* The coordinator was killed: starts it again, where the others look for it. False: it does not
+ * come back. */
+static bool return_coordinator(struct launch *launch)
+{
+    char reason[OPTION_ERROR_BYTES], end[OPTION_ERROR_BYTES - 32], before[TRANSPORT_ENDPOINT_BYTES];
+    if (!restart_may_return(launch)) {
+        return false;
+    }
+    members_explain_end(&launch->members, 0, end, sizeof(end));
+    snprintf(reason, sizeof(reason), "the coordinator %s", end);
+    uint64_t pause_ms = restart_delay_ms(launch), deadline_ms = clock_now_ms() + pause_ms;
+    log_warn("%s; it is started again in %.1f s (restart %u of %u), and the workers train on",
+             reason, (double)pause_ms / 1000, launch->restarts + 1, launch->options->restarts);
+    while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
+        step(launch, deadline_ms);
+    }
+    if (!restart_may_return(launch)) {
+        return false;
+    }
+    restart_begin_return(launch, reason);
+    snprintf(before, sizeof(before), "%s", launch->endpoint);
+    if (launch_start_coordinator(launch) != STATUS_OK) {
+        return false;
+    }
+    launch->endpoint[0] = '\0';
+    return await_endpoint(launch) == STATUS_OK && strcmp(before, launch->endpoint) == 0;
+}
+
+/* The same of a job whose coordinator may be started again. */
+static void watch(struct launch *launch)
+{
+    do {
+        watch_coordinator(launch);
+    } while (return_coordinator(launch));
 }
 
 /* Programs of the user's own may go on after the job, until somebody interrupts them. */

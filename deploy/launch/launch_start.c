@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct host_facts *facts_of(const struct launch *launch, size_t host)
 {
@@ -50,6 +51,8 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
         .environment = environment,
         .input = launch->handover.text,
         .announces = index == 0,
+        // A coordinator that is started again listens where it did before.
+        .listens = index == 0 && launch->is_private,
         .is_told = index == 0,
         .has_terminal = index == 0,
     };
@@ -115,6 +118,14 @@ static enum status choose_folder(struct launch *launch, size_t host)
                : STATUS_OK;
 }
 
+/* The port that the user asks for, or the one that the coordinator had before. */
+static uint32_t port_of(const struct launch *launch)
+{
+    const char *colon = strrchr(launch->endpoint, ':');
+    return launch->returns > 0 && colon != NULL ? (uint32_t)strtoul(colon + 1, NULL, 10)
+                                                : launch->options->port;
+}
+
 enum status launch_start_coordinator(struct launch *launch)
 {
     const struct launch_options *options = launch->options;
@@ -134,7 +145,7 @@ enum status launch_start_coordinator(struct launch *launch)
         return status;
     }
     if (!launch->is_private) {
-        member_command_add_number(&command, "--port", options->port);
+        member_command_add_number(&command, "--port", port_of(launch));
     }
     if (options->dashboard != NULL && options->dashboard[0] != '\0') {
         member_command_add_option(&command, "--dashboard", options->dashboard);
@@ -153,7 +164,7 @@ enum status launch_start_coordinator(struct launch *launch)
     if (is_resumed(options)) {
         member_command_add_option(&command, "--resume", options->resume);
     }
-    if (launch->attempts > 0) {
+    if (launch->attempts > 0 || launch->returns > 0) {
         member_command_add_option(&command, "--restarted", launch->restart_reason);
     }
     char program[JOB_PROGRAM_BYTES];

@@ -31,6 +31,7 @@ struct launch {
     uint32_t restarts;                       // that were made
     uint32_t replacements;                   // workers started for joins of --fault
     uint32_t attempts;                       // of the job as a whole, before this one
+    uint32_t returns;                        // of its coordinator, in this one
     char restart_reason[OPTION_ERROR_BYTES]; // of the last of these
     uint64_t old_summary;                    // see last_summary_stamp
 

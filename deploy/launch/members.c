@@ -89,6 +89,7 @@ enum status members_start(struct members *members, size_t index, const struct me
         .input = start->input,
         .log = member->log_fd < 0 ? member->log : NULL,
         .announces = start->announces,
+        .listens = start->listens,
         .is_told = start->is_told,
         .has_terminal = start->has_terminal && link->is_local,
         .directory = link->is_local ? NULL : getcwd(directory, sizeof(directory)),

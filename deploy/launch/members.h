@@ -48,7 +48,7 @@ struct member_start {
     const char *const *argv;        // ends with NULL
     const char *const *environment; // ends with NULL
     const char *input;              // of its standard input; NULL: none
-    bool announces, is_told, has_terminal;
+    bool announces, listens, is_told, has_terminal;
 };
 
 /* Starts a member. Logs why it cannot be started. */

@@ -6,6 +6,7 @@
 #include "common/base/signals.h"
 #include "common/job/carriers.h"
 #include "common/job/faults.h"
+#include "common/job/job_modes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,6 +162,26 @@ uint64_t restart_workers(struct launch *launch)
 }
 
 /* ==========================================================================================
+ * The coordinator
+ * ========================================================================================== */
+
+bool restart_may_return(const struct launch *launch)
+{
+    const struct member *coordinator = &launch->members.list[0];
+    return launch->interrupts == 0 && launch->deadline_ms == 0 && coordinator->is_over &&
+           member_was_killed(coordinator) && !coordinator->is_lost && launch->endpoint[0] != '\0' &&
+           launch->restarts < launch->options->restarts && job_outlasts_coordinator(&launch->job) &&
+           count_running(launch) > 0;
+}
+
+void restart_begin_return(struct launch *launch, const char *reason)
+{
+    snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
+    launch->restarts++;
+    launch->returns++;
+}
+
+/* ==========================================================================================
  * The whole job
  * ========================================================================================== */
 
@@ -223,6 +244,7 @@ void restart_begin(struct launch *launch, const char *reason)
     launch->restarts++;
     launch->attempts++;
     launch->endpoint[0] = '\0';
+    launch->returns = 0;
     launch->deadline_ms = 0;
     launch->cause[0] = '\0';
     launch->is_certain = false;

@@ -31,6 +31,13 @@ uint64_t restart_workers(struct launch *launch);
 /* Whether any worker is to be started again. */
 bool restart_is_planned(const struct launch *launch);
 
+/* The coordinator has ended, and others have not: whether it is started again alone, where it was.
+ * Then they train on meanwhile. */
+bool restart_may_return(const struct launch *launch);
+
+/* Makes ready for that, for the reason that the sentence is. */
+void restart_begin_return(struct launch *launch, const char *reason);
+
 /* After all members have ended: whether the job is started again as a whole. */
 bool restart_may_follow(const struct launch *launch);
 

@@ -144,6 +144,44 @@ static void the_next_attempt_knows_why_and_meets_no_fault_twice(void **state)
     assert_int_equal(launch.restarts, 1);
 }
 
+static void a_ring_gets_its_coordinator_back(void **state)
+{
+    (void)state;
+    launch.job.mode = mode_of("ring");
+    launch.job.servers = 0;
+    launch.job.outlast = 60;
+    snprintf(launch.job.model, sizeof(launch.job.model), "lenet5");
+    snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
+    assert_false(restart_may_return(&launch)); // it runs
+    end(0, 9);
+    assert_true(restart_may_return(&launch));
+    restart_begin_return(&launch, "it was killed");
+    assert_int_equal(launch.restarts, 1);
+    assert_int_equal(launch.returns, 1);
+    assert_int_equal(launch.attempts, 0);
+    assert_string_equal(launch.restart_reason, "it was killed");
+    launch.members.list[0].result = EXITED(EXIT_FAILED); // it would fail again
+    assert_false(restart_may_return(&launch));
+    launch.members.list[0].result = 9;
+    launch.members.list[0].is_lost = true; // nobody listens where it was
+    assert_false(restart_may_return(&launch));
+    launch.members.list[0].is_lost = false;
+    launch.restarts = 2;
+    assert_false(restart_may_return(&launch));
+    launch.restarts = 1;
+    end_workers(EXITED(EXIT_LOST));
+    assert_false(restart_may_return(&launch));
+}
+
+static void servers_do_not_outlast_their_coordinator(void **state)
+{
+    (void)state;
+    launch.job.outlast = 60;
+    snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
+    end(0, 9);
+    assert_false(restart_may_return(&launch));
+}
+
 static void a_folder_is_lost_with_its_host(void **state)
 {
     (void)state;
@@ -222,6 +260,8 @@ int main(void)
         RESTART_TEST(a_job_whose_coordinator_is_killed_is_started_again),
         RESTART_TEST(a_coordinator_that_has_lost_somebody_says_so),
         RESTART_TEST(nobody_of_the_attempt_before_may_be_left),
+        RESTART_TEST(a_ring_gets_its_coordinator_back),
+        RESTART_TEST(servers_do_not_outlast_their_coordinator),
         RESTART_TEST(an_interrupted_job_is_not_started_again),
         RESTART_TEST(restarts_are_counted_and_pauses_become_longer),
         RESTART_TEST(the_next_attempt_knows_why_and_meets_no_fault_twice),
