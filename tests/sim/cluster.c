@@ -99,6 +99,7 @@ static struct job job_of(const struct cluster_shape *shape)
         job.stall_warn = 2 * shape->lost_after;
         job.stall_fail = 10 * shape->lost_after;
     }
+    job.outlast = shape->outlast;
     job.on_loss = shape->redeals ? ON_LOSS_REDEAL : ON_LOSS_FAIL;
     job.min_workers = shape->min_workers > 0 ? shape->min_workers : job.min_workers;
     if (shape->checkpoint_every > 0) {
@@ -124,6 +125,8 @@ static int run_coordinator(void *data)
         .security = &insecure,
         .folder = cluster->shape.checkpoint_every > 0 ? DISK_ROOT : "",
         .resume = cluster->shape.resumes ? DISK_ROOT : "",
+        .goes_on = cluster->returns > 0 && cluster->shape.checkpoint_every > 0,
+        .restarted = "",
         .dashboard = "",
         .announce_fd = -1,
         .launcher_fd = -1,
@@ -164,6 +167,7 @@ static void start_worker(struct cluster *cluster, uint32_t rank)
         .value_count = cluster->shape.value_count,
         .bucket_count = cluster->shape.bucket_count,
         .compute_ns = cluster->shape.compute_ns,
+        .sum_every = cluster->shape.sum_every,
         .all = cluster->trainings,
         .all_count = cluster->shape.workers,
     };
@@ -197,6 +201,13 @@ void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, u
     for (uint32_t rank = 0; rank < shape->workers; rank++) {
         start_worker(cluster, rank);
     }
+}
+
+void cluster_return_coordinator(struct cluster *cluster)
+{
+    cluster->returns++;
+    cluster->has_verdict = false;
+    cluster->servers[0] = world_start("ps 0", COORDINATOR_HOST, run_coordinator, cluster);
 }
 
 struct sim_process *cluster_process(const struct cluster *cluster, uint32_t number)

@@ -24,6 +24,8 @@ struct cluster_shape {
     uint32_t min_workers;            // with that; 0: as the job has it
     uint32_t checkpoint_every, keep; // steps, and checkpoints that stay; 0: none are written
     bool resumes;                    // from the newest one on the disk
+    double outlast;                  // seconds; 0: workers end with their coordinator
+    uint32_t sum_every;              // steps; 0: never
 };
 
 #define CLUSTER_WRITTEN_MAX 64
@@ -36,6 +38,7 @@ struct cluster {
     struct sim_worker trainings[CLUSTER_WORKERS_MAX];
     char endpoint[256]; // of the coordinator
     atomic_int is_interrupted;
+    uint32_t returns; // of the coordinator
 
     // Of the coordinator, once it has closed the job.
     bool has_verdict;
@@ -59,6 +62,9 @@ struct cluster {
  * no sense. */
 void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, uint64_t seed,
                    const struct world_costs *costs);
+
+/* Starts a coordinator where the first one was, which was killed. */
+void cluster_return_coordinator(struct cluster *cluster);
 
 /* A process of the job by number: servers first, then workers. NULL: there are not so many. */
 struct sim_process *cluster_process(const struct cluster *cluster, uint32_t number);

@@ -238,6 +238,26 @@ static enum status settle(void *context)
     return status == STATUS_OK && !t->is_unsynchronised ? exchange_settle(t->exchange) : status;
 }
 
+/* As statistics are added up before an evaluation: the sum is that of all ranks, once. */
+static enum status add_up(struct sim_training *t)
+{
+    double values[SIM_RANKS_MAX], step = (double)t->worker->step, sum = 0;
+    if (t->worker->sum_every == 0 || t->worker->step % t->worker->sum_every != 0) {
+        return STATUS_OK;
+    }
+    for (uint32_t rank = 0; rank < t->job.workers; rank++) {
+        sum += step * (rank + 1);
+    }
+    for (uint32_t i = 0; i < t->ranks.count; i++) {
+        values[i] = step * (t->ranks.first + i + 1);
+    }
+    enum status status = link_sum(t->link, values, 1);
+    if (status == STATUS_OK && values[0] != sum) {
+        abort();
+    }
+    return status;
+}
+
 static enum status make_step(struct sim_training *t, uint64_t step)
 {
     enum status status = forward(t);
@@ -254,6 +274,7 @@ static enum status make_step(struct sim_training *t, uint64_t step)
         t->worker->step = job_step(t, next);
     }
     link_set_step(t->link, t->worker->step);
+    status = status == STATUS_OK ? add_up(t) : status;
     return status == STATUS_OK && next.index == 0
                ? sim_snapshots_after_step(&t->snapshots, t->worker->step)
                : status;

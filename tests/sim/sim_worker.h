@@ -31,6 +31,7 @@ struct sim_worker {
     uint32_t number;       // by which it joins
     uint32_t value_count, bucket_count;
     uint64_t compute_ns; // of a step, at most
+    uint32_t sum_every;  // steps after which workers add numbers up; 0: never. Of modes in step
     atomic_int is_interrupted;
     const struct sim_worker *all; // (all_count) of the job, this one too
     uint32_t all_count;

@@ -1,0 +1,182 @@
+/* Rings whose coordinator is killed and comes back, in virtual time: drawn from seeds.
+ *
+ * It is killed once or twice, at any time while all workers train, and another one listens in its
+ * place after a while. Then this holds:
+ *
+ *     it ends         every process that is left ends
+ *     it is true      the job completes, on every worker with the parameters of an undisturbed one
+ *     it is frugal    no worker leaves its generation: no step is made again
+ *     it is bounded   without another coordinator, workers end when --outlast is over */
+#include "tests/sim/cluster.h"
+#include "tests/sim/drawing.h"
+#include "tests/sim/network.h"
+#include "tests/sim/story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+#define MS_NS     UINT64_C(1000000)
+#define SECOND_NS UINT64_C(1000000000)
+#define SCENARIOS 400
+
+#define OUTLAST 20 // seconds
+
+struct plan {
+    uint64_t seed;
+    struct cluster_shape shape;
+    struct world_costs costs;
+    uint32_t kills; // 1 or 2
+    uint64_t wait_ns[2], gap_ns[2];
+    bool returns;
+};
+
+static struct cluster cluster;
+static struct plan plan;
+static uint32_t killed;
+static bool is_fair; // whenever it was killed, all workers trained
+
+static void kill_it(void *data);
+
+static void come_back(void *data)
+{
+    (void)data;
+    story_say("a coordinator is started in its place");
+    cluster_return_coordinator(&cluster);
+    if (killed < plan.kills) {
+        world_at(world_now_ns() + plan.wait_ns[1], kill_it, NULL);
+    }
+}
+
+static void kill_it(void *data)
+{
+    (void)data;
+    for (uint32_t i = 0; i < plan.shape.workers; i++) {
+        const struct sim_worker *worker = &cluster.trainings[i];
+        is_fair = is_fair && worker->step > 0 && !worker->is_over;
+    }
+    if (!is_fair || cluster.has_verdict) {
+        is_fair = is_fair && !cluster.has_verdict;
+        return;
+    }
+    story_say("the coordinator is killed");
+    killed++;
+    world_kill(cluster.servers[0]);
+    if (plan.returns) {
+        world_at(world_now_ns() + plan.gap_ns[killed - 1], come_back, NULL);
+    }
+}
+
+static struct plan draw_plan(uint64_t seed)
+{
+    static const char *const algorithms[] = {"ring", "direct", "halving-doubling"};
+    struct drawing drawing = {seed};
+    struct plan drawn = {
+        .seed = seed,
+        .shape = {.mode = "ring",
+                  .all_reduce = algorithms[draw(&drawing, 3)],
+                  .workers = draw(&drawing, 2) == 0 ? 2 : 4,
+                  .steps = 20 + (uint32_t)draw(&drawing, 200),
+                  .value_count = 7 + (uint32_t)draw(&drawing, 40),
+                  .bucket_count = 1 + (uint32_t)draw(&drawing, 3),
+                  .compute_ns = 1 + draw(&drawing, 20 * MS_NS),
+                  .lost_after = 2,
+                  .redeals = draw(&drawing, 2) == 0,
+                  .sum_every = (uint32_t)draw(&drawing, 3) * 7,
+                  .outlast = OUTLAST},
+        .costs = {.latency_ns = 1 + draw(&drawing, MS_NS),
+                  .jitter_ns = 1 + draw(&drawing, 2 * MS_NS),
+                  .near_ns = 1000},
+        .kills = 1 + (uint32_t)draw(&drawing, 2),
+        .returns = true,
+    };
+    for (uint32_t i = 0; i < 2; i++) {
+        drawn.wait_ns[i] = draw(&drawing, draw(&drawing, 2) == 0 ? SECOND_NS : 3 * SECOND_NS);
+        drawn.gap_ns[i] = draw(&drawing, draw(&drawing, 2) == 0 ? 10 * MS_NS : 4 * SECOND_NS);
+    }
+    return drawn;
+}
+
+/* False: it was killed too early or too late to count. */
+static bool run(const struct plan *wanted)
+{
+    plan = *wanted;
+    killed = 0;
+    is_fair = true;
+    story_clear();
+    cluster_begin(&cluster, &plan.shape, plan.seed, &plan.costs);
+    world_at(200 * MS_NS + plan.wait_ns[0], kill_it, NULL);
+    bool has_ended = cluster_run(&cluster, 300 * SECOND_NS);
+    if (is_fair && killed > 0 && !has_ended) {
+        fail_msg("seed %llu: it does not end\n%s", (unsigned long long)plan.seed, story_text());
+    }
+    return is_fair && killed > 0;
+}
+
+static void judge(const struct plan *wanted)
+{
+    float expected[SIM_VALUES_MAX];
+    unsigned long long seed = wanted->seed;
+    if (!cluster.has_verdict || cluster.verdict != STATUS_OK) {
+        fail_msg("seed %llu: the job does not complete\n%s", seed, story_text());
+    }
+    sim_expected(&cluster.job, wanted->shape.value_count, wanted->shape.steps, expected);
+    for (uint32_t i = 0; i < wanted->shape.workers; i++) {
+        const struct sim_worker *worker = &cluster.trainings[i];
+        if (worker->status != STATUS_OK || worker->generation != 0) {
+            fail_msg("seed %llu: worker %u ends with %s in generation %u\n%s", seed, i,
+                     status_text(worker->status), worker->generation, story_text());
+        }
+        if (memcmp(worker->params, expected, wanted->shape.value_count * sizeof(float)) != 0) {
+            fail_msg("seed %llu: worker %u ends with other parameters\n%s", seed, i, story_text());
+        }
+    }
+}
+
+static void a_ring_outlasts_its_coordinator(void **state)
+{
+    (void)state;
+    uint32_t judged = 0, twice = 0;
+    for (uint64_t seed = 1; seed <= SCENARIOS; seed++) {
+        const struct plan wanted = draw_plan(seed);
+        if (run(&wanted)) {
+            judge(&wanted);
+            judged++;
+            twice += killed == 2;
+        }
+        world_end();
+    }
+    print_message("%u scenarios, the coordinator was killed twice in %u\n", judged, twice);
+    assert_true(judged > SCENARIOS / 4 && twice > SCENARIOS / 20);
+}
+
+static void without_another_one_workers_end_in_time(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct plan wanted = draw_plan(seed);
+        wanted.returns = false;
+        wanted.wait_ns[0] = 50 * MS_NS;
+        wanted.shape.steps = 100;
+        wanted.shape.compute_ns = 20 * MS_NS;
+        assert_true(run(&wanted));
+        assert_true(world_now_ns() < (OUTLAST + 5) * SECOND_NS);
+        for (uint32_t i = 0; i < wanted.shape.workers; i++) {
+            assert_int_equal(cluster.trainings[i].status, STATUS_UNREACHABLE);
+        }
+        world_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ring_outlasts_its_coordinator),
+        cmocka_unit_test(without_another_one_workers_end_in_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
