@@ -432,7 +432,8 @@ static void judge_coordinator(struct member *member, uint64_t now_ms)
         log_error("the coordinator was lost: nothing heard for %.1f s",
                   (double)(now_ms - member->coordinator_heard_ms) / 1000);
     }
-    mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
+    mark_stopped(member, is_closed && member->may_rejoin ? STATUS_AGAIN : STATUS_UNREACHABLE,
+                 "the coordinator was lost");
 }
 
 bool member_is_due(const struct member *member, uint64_t now_ms)

@@ -63,6 +63,7 @@ struct member {
     // For how long it goes on without a coordinator that was killed; 0: it does not. The caller
     // sets it while this member can, and looks whether it is without one (is_alone).
     uint64_t outlast_ms;
+    bool may_rejoin;      // where it does not: it joins the next one anew, and ends with AGAIN
     const char *endpoint; // of the coordinator; borrowed
     bool is_alone;        // knocks at the endpoint, until member_return
     bool must_knock;      // a new connection is made, on which nothing was said yet

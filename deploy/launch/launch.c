@@ -384,7 +384,7 @@ static bool pause_before(struct launch *launch, const char *reason)
 {
     uint64_t pause_ms = restart_delay_ms(launch), deadline_ms = clock_now_ms() + pause_ms;
     log_warn("%s; the job is started again in %.1f s (restart %u of %u)", reason,
-             (double)pause_ms / 1000, launch->restarts + 1, launch->options->restarts);
+             (double)pause_ms / 1000, restart_count(launch) + 1, launch->options->restarts);
     while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
     }

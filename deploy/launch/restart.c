@@ -206,9 +206,16 @@ static bool is_loss(const struct launch *launch)
     return WEXITSTATUS(coordinator->result) == EXIT_LOST;
 }
 
+/* A coordinator that came back alone, and has ended by itself, may have found nobody who trains. */
+uint32_t restart_count(const struct launch *launch)
+{
+    bool was_in_vain = launch->returns > 0 && !member_was_killed(&launch->members.list[0]);
+    return launch->restarts - was_in_vain;
+}
+
 bool restart_may_follow(const struct launch *launch)
 {
-    return launch->interrupts == 0 && launch->restarts < launch->options->restarts &&
+    return launch->interrupts == 0 && restart_count(launch) < launch->options->restarts &&
            members_all_over(&launch->members) && is_loss(launch);
 }
 
@@ -241,7 +248,7 @@ void restart_begin(struct launch *launch, const char *reason)
         launch->folder[0] = '\0'; // with its host
     }
     snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
-    launch->restarts++;
+    launch->restarts = restart_count(launch) + 1;
     launch->attempts++;
     launch->endpoint[0] = '\0';
     launch->returns = 0;

@@ -38,6 +38,10 @@ bool restart_may_return(const struct launch *launch);
 /* Makes ready for that, for the reason that the sentence is. */
 void restart_begin_return(struct launch *launch, const char *reason);
 
+/* Restarts so far, as --restarts counts them. A whole job is started again in the place of a
+ * coordinator that came back in vain. */
+uint32_t restart_count(const struct launch *launch);
+
 /* After all members have ended: whether the job is started again as a whole. */
 bool restart_may_follow(const struct launch *launch);
 

@@ -74,6 +74,7 @@ void link_alone_prepare(struct link *link)
     // Between two phases nobody knows who has heard what, and what trials have shown is lost.
     bool may_be = link->absence.is_on && !link->absence.is_short && !link->is_connecting &&
                   current_phase(link) >= link->phases.trial_count;
+    link->member.may_rejoin = job_outlasts_coordinator(&link->job);
     link->member.outlast_ms = may_be ? (uint64_t)(1000 * link->job.outlast) : 0;
 }
 

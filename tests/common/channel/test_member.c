@@ -433,6 +433,7 @@ static void a_member_that_cannot_go_on_alone_stops_at_once(void **state)
     lose_coordinator(&member, endpoint, &now_ms);
     advance(&member, &now_ms, MEMBER_CLOSED_MS + 500);
     assert_true(member.is_stopped && !member.is_alone);
+    assert_int_equal(member.stop_status, STATUS_UNREACHABLE);
     channel_destroy(member.channel, 0);
 }
 

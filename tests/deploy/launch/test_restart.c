@@ -173,6 +173,20 @@ static void a_ring_gets_its_coordinator_back(void **state)
     assert_false(restart_may_return(&launch));
 }
 
+static void a_return_in_vain_is_the_restart_of_the_whole_job(void **state)
+{
+    (void)state;
+    launch.restarts = 1;
+    launch.returns = 1;
+    options.restarts = 1;
+    end_workers(EXITED(EXIT_LOST)); // before they trained
+    end(0, EXITED(EXIT_LOST));
+    assert_true(restart_may_follow(&launch));
+    restart_begin(&launch, "nobody trained");
+    assert_int_equal(launch.restarts, 1);
+    assert_int_equal(launch.returns, 0);
+}
+
 static void servers_do_not_outlast_their_coordinator(void **state)
 {
     (void)state;
@@ -261,6 +275,7 @@ int main(void)
         RESTART_TEST(a_coordinator_that_has_lost_somebody_says_so),
         RESTART_TEST(nobody_of_the_attempt_before_may_be_left),
         RESTART_TEST(a_ring_gets_its_coordinator_back),
+        RESTART_TEST(a_return_in_vain_is_the_restart_of_the_whole_job),
         RESTART_TEST(servers_do_not_outlast_their_coordinator),
         RESTART_TEST(an_interrupted_job_is_not_started_again),
         RESTART_TEST(restarts_are_counted_and_pauses_become_longer),
