@@ -98,8 +98,8 @@ void link_alone_knock(struct link *link)
         return;
     }
     drop_snapshot(link);
-    char *text = malloc(JOB_TEXT_BYTES);
-    if (text == NULL || job_encode(&link->job, text, JOB_TEXT_BYTES) != STATUS_OK) {
+    char(*text)[JOB_TEXT_BYTES] = malloc(sizeof(*text));
+    if (text == NULL || job_encode(&link->job, *text, sizeof(*text)) != STATUS_OK) {
         free(text);
         return; // at the next turn, maybe
     }
@@ -121,7 +121,7 @@ void link_alone_knock(struct link *link)
         .rank = link->process,
         .step = link->step,
         .generation = member->generation,
-        .text = text,
+        .text = *text,
         .layout = link->prepared.layout,
         .start = &start,
         .back = &back,

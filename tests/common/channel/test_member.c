@@ -329,11 +329,11 @@ static void advance(struct member *member, uint64_t *now_ms, uint64_t by_ms)
     }
 }
 
-static void listen_at(struct channel **ret_channel, const char *wish, char *endpoint)
+static void listen_at(struct channel **ret_channel, const char *at, char *ret_endpoint)
 {
     assert_int_equal(channel_create(ret_channel), STATUS_OK);
     assert_int_equal(channel_secure(*ret_channel, &test_insecure), STATUS_OK);
-    assert_int_equal(transport_bind((*ret_channel)->transport, wish, endpoint), STATUS_OK);
+    assert_int_equal(transport_bind((*ret_channel)->transport, at, ret_endpoint), STATUS_OK);
 }
 
 /* Of the kinds that are no heartbeats. */
