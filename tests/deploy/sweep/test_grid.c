@@ -318,7 +318,7 @@ static void every_option_that_is_not_known_to_be_harmless_needs_a_trial(void **s
         "lr-scale lr-workers warmup-epochs lr-schedule lr-gamma lr-step-epochs target-accuracy "
         "order delay-model backup remedy remedy-lambda gradients-per-update straggler fault "
         "transport connections security report-every on-loss min-workers lost-after stall-warn "
-        "stall-fail ";
+        "stall-fail outlast ";
     for (size_t i = 0; i < job_option_count; i++) {
         struct job job = job_of(64), changed;
         char name[80];
