@@ -63,9 +63,9 @@ struct wire_report {
     uint64_t bytes_sent, bytes_received;
     uint64_t epoch;     // of its last step, from 0, where it closes no period
     bool closes_period; // test_images is 0 if it was not evaluated
-    uint64_t period;    // that it closes, from 0
+    uint64_t period;    // that it closes, from 0; a program's are counted by the coordinator
     uint64_t test_images, test_correct;
-    double test_loss_sum;
+    double test_loss_sum;          // of a program of its own: no number if it is not known
     uint64_t warm_images, warm_ns; // DONE only: whole job, after the warm-up steps
     double staleness_sum;  // in updates: of a worker's gradients over its steps, of a server's all
     double rate;           // learning rate of the last step; 0: not known

@@ -84,6 +84,10 @@ static void print_closing(const char *folder)
         run_folder_format(&run, "test_accuracy", accuracy, sizeof(accuracy));
         printf("test accuracy %s, ", accuracy);
     }
+    if (run_folder_number(&run, "best_accuracy") > run_folder_number(&run, "test_accuracy")) {
+        run_folder_format(&run, "best_accuracy", accuracy, sizeof(accuracy));
+        printf("best %s (epoch %.0f), ", accuracy, run_folder_number(&run, "best_epoch"));
+    }
     printf("run folder %s\n", folder);
     run_folder_close(&run);
 }

@@ -166,15 +166,16 @@ static json_t *summary_json(const char *folder, const struct job *given, const c
     json_decref(record);
     json_int_t restarts, lost;
     read_restarts(folder, &restarts, &lost);
-    json_t *rest = json_pack(
-        "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:s, s:o, "
-        "s:I, s:s, s:s}",
-        "epochs", "ms_per_step", "compute", "exchange_wait", "input_wait", "total",
-        "bytes_per_step", "worker_sent", "worker_received", "server_sent", "server_received",
-        "staleness", "mean", "max", "histogram", "params_digest", "bits_of",
-        job_has_nccl(job) ? "nccl" : "ringside", "workers_lost",
-        lost > 0 ? json_integer(lost) : json_null(), "restarts", restarts, "outcome", "failed",
-        "reason", reason);
+    json_t *rest =
+        json_pack("{s:[], s:n, s:n, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, "
+                  "s:[]}, s:n, s:s, s:o, "
+                  "s:I, s:s, s:s}",
+                  "epochs", "best_accuracy", "best_epoch", "ms_per_step", "compute",
+                  "exchange_wait", "input_wait", "total", "bytes_per_step", "worker_sent",
+                  "worker_received", "server_sent", "server_received", "staleness", "mean", "max",
+                  "histogram", "params_digest", "bits_of", job_has_nccl(job) ? "nccl" : "ringside",
+                  "workers_lost", lost > 0 ? json_integer(lost) : json_null(), "restarts", restarts,
+                  "outcome", "failed", "reason", reason);
     if (rest == NULL || json_object_update(summary, rest) != 0) {
         json_decref(summary);
         summary = NULL;

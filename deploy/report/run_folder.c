@@ -191,7 +191,7 @@ void run_folder_format(const struct run_folder *run, const char *key, char *ret_
         if (ret_text[0] == '\0') {
             snprintf(ret_text, text_size, "-");
         }
-    } else if (strcmp(key, "test_accuracy") == 0) {
+    } else if (strcmp(key, "test_accuracy") == 0 || strcmp(key, "best_accuracy") == 0) {
         snprintf(ret_text, text_size, "%.2f %%", 100 * json_number_value(value));
     } else if (strcmp(key, "images_per_second") == 0) {
         snprintf(ret_text, text_size, "%.0f", json_number_value(value));

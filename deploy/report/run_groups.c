@@ -74,6 +74,7 @@ static void take_means(struct run_group *group)
     group->input_wait = statistics_of(waits, wait_count);
     group->rate = gather(group, "images_per_second", 1);
     group->accuracy = gather(group, "test_accuracy", 100);
+    group->best = gather(group, "best_accuracy", 100);
     group->compute_ms = gather(group, "ms_per_step.compute", 1);
     group->exchange_ms = gather(group, "ms_per_step.exchange_wait", 1);
     group->input_ms = gather(group, "ms_per_step.input_wait", 1);

@@ -28,6 +28,7 @@ struct run_group {
     struct statistics rate;        // images per second, warm-up excluded
     struct statistics steady_rate; // the same without the first epoch, where there are several
     struct statistics accuracy;    // percent
+    struct statistics best;        // accuracy of any evaluation, percent
     struct statistics compute_ms, exchange_ms, input_ms;
     struct statistics input_wait; // percent: see run_folder_input_wait
     struct statistics staleness;  // mean

@@ -26,6 +26,7 @@ static const struct column columns[] = {
     {"images/s", "images_per_second"},
     {"ratio", NULL}, // to the first run
     {"test accuracy", "test_accuracy"},
+    {"best accuracy", "best_accuracy"},
     {"compute ms", "ms_per_step.compute"},
     {"exchange ms", "ms_per_step.exchange_wait"},
     {"input ms", "ms_per_step.input_wait"},
@@ -77,6 +78,8 @@ static const char *const keys[] = {"version",
                                    "outcome",
                                    "reason",
                                    "epochs",
+                                   "best_accuracy",
+                                   "best_epoch",
                                    "images_dropped",
                                    "diverged_step"};
 

@@ -50,6 +50,15 @@ static bool find_rank(const struct coordinator *coordinator, const struct sender
     return false;
 }
 
+/* Tells what has been evaluated in a program of its own. */
+static void tell_evaluations(struct coordinator *coordinator)
+{
+    uint32_t period;
+    while (results_tell_next(&coordinator->results, &period)) {
+        coordinator->port.period_closed(coordinator->port.context, period);
+    }
+}
+
 static void handle_done(struct coordinator *coordinator, const struct sender *from,
                         const struct message *message, uint64_t now_ms)
 {
@@ -66,6 +75,10 @@ static void handle_done(struct coordinator *coordinator, const struct sender *fr
                          carriers_block(coordinator->carriers, from->index).first, message->report);
     snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
     slot_hear(slot, message->step, now_ms);
+    if (job_is_external(coordinator->job)) {
+        (void)results_add_rest(&coordinator->results); // without memory it is no row of its own
+        tell_evaluations(coordinator);
+    }
     coordinator_conclude(coordinator, now_ms);
 }
 
@@ -86,6 +99,25 @@ static void decide(struct coordinator *coordinator, uint32_t period)
     coordinator_port_send_workers(&coordinator->port, &coordinator->membership, &proceed);
 }
 
+/* REPORT of a program of its own, which evaluates when it likes. */
+static void take_own_report(struct coordinator *coordinator, uint32_t rank,
+                            const struct message *message)
+{
+    const struct wire_report *report = message->report;
+    enum status status = report->closes_period
+                             ? results_add_evaluation(&coordinator->results, rank, message)
+                             : results_add(&coordinator->results, rank, message);
+    if (status != STATUS_OK) {
+        coordinator_port_say(&coordinator->port, true,
+                             "an evaluation of rank %u has no room in memory", rank);
+        return;
+    }
+    if (!report->closes_period && report->images > 0) { // some programs tell no loss
+        coordinator->port.reported(coordinator->port.context, rank, message);
+    }
+    tell_evaluations(coordinator);
+}
+
 static void handle_report(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message)
 {
@@ -94,13 +126,14 @@ static void handle_report(struct coordinator *coordinator, const struct sender *
     if (from->role != ROLE_WORKER || !find_rank(coordinator, from, message, &rank)) {
         return;
     }
+    if (job_is_external(coordinator->job)) {
+        take_own_report(coordinator, rank, message);
+        return;
+    }
     if (results_add(&coordinator->results, rank, message) != STATUS_OK) {
         coordinator_port_say(&coordinator->port, true, "rank %u reports period %llu out of order",
                              rank, (unsigned long long)report->period);
         return;
-    }
-    if (!report->closes_period && report->images == 0) {
-        return; // of a program that tells no loss: it counts in the summary
     }
     if (report->is_repeated && report->closes_period) {
         // The coordinator before has shown it. Somebody may wait for what follows.

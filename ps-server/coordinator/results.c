@@ -1,6 +1,8 @@
 /* Adds up the reports of workers and servers. */
 #include "ps-server/coordinator/results.h"
 
+#include "common/job/phases.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,19 +84,24 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static enum status add_period(struct results *results, const struct wire_report *report)
+/* Begins a period, unless it has begun. */
+static enum status open_period(struct results *results, uint64_t index)
 {
-    if (report->period >= (uint64_t)results->period_count + PERIOD_LEAD_MAX) {
+    if (index >= (uint64_t)results->period_count + PERIOD_LEAD_MAX) {
         return STATUS_MALFORMED;
     }
-    if (report->period == results->period_count) {
+    if (index == results->period_count) {
         enum status status = grow(results);
         if (status != STATUS_OK) {
             return status;
         }
         results->periods[results->period_count++] = (struct results_period){0};
     }
-    struct results_period *period = &results->periods[report->period];
+    return STATUS_OK;
+}
+
+static void add_to_period(struct results_period *period, const struct wire_report *report)
+{
     period->report_count++;
     period->images += report->images;
     period->images_dropped += report->images_dropped;
@@ -104,7 +111,15 @@ static enum status add_period(struct results *results, const struct wire_report 
     period->test_images += report->test_images;
     period->test_correct += report->test_correct;
     period->test_loss_sum += report->test_loss_sum;
-    return STATUS_OK;
+}
+
+static enum status add_period(struct results *results, const struct wire_report *report)
+{
+    enum status status = open_period(results, report->period);
+    if (status == STATUS_OK) {
+        add_to_period(&results->periods[report->period], report);
+    }
+    return status;
 }
 
 double results_images_used(const struct wire_report *report)
@@ -149,11 +164,115 @@ enum status results_add(struct results *results, uint32_t rank, const struct mes
     return STATUS_OK;
 }
 
+enum status results_add_evaluation(struct results *results, uint32_t rank,
+                                   const struct message *message)
+{
+    struct results_rank *of = &results->ranks[rank];
+    struct results_period *period = &of->rest;
+    if (message->report->test_images > 0) {
+        enum status status = open_period(results, of->evaluations);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        period = &results->periods[of->evaluations++];
+    }
+    add_to_period(period, message->report);
+    period->step = max_u64(period->step, message->step);
+    return STATUS_OK;
+}
+
+/* Whether every worker is done, and has evaluated as often as the job has. */
+static bool all_have_evaluated(const struct results *results)
+{
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        const struct results_rank *rank = &results->ranks[i];
+        if (!rank->is_done || rank->evaluations != results->period_count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum status results_add_rest(struct results *results)
+{
+    struct results_period rest = {0};
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        const struct results_period *of = &results->ranks[i].rest;
+        rest.report_count += of->report_count;
+        rest.step = max_u64(rest.step, of->step);
+        rest.images += of->images;
+        rest.images_dropped += of->images_dropped;
+        rest.steps_max = max_u64(rest.steps_max, of->steps_max);
+        rest.total_ns_max = max_u64(rest.total_ns_max, of->total_ns_max);
+        rest.loss_sum += of->loss_sum;
+    }
+    if (rest.report_count == 0 || !all_have_evaluated(results)) {
+        return STATUS_OK;
+    }
+    enum status status = open_period(results, results->period_count);
+    if (status == STATUS_OK) {
+        results->periods[results->period_count - 1] = rest;
+    }
+    return status;
+}
+
+/* A worker whose steps have gone past an evaluation of the others takes no part in it. */
+static bool is_over(const struct results *results, uint32_t period)
+{
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        const struct results_rank *of = &results->ranks[i];
+        if (of->evaluations <= period && !of->is_done &&
+            of->step <= results->periods[period].step) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool results_tell_next(struct results *results, uint32_t *ret_period)
+{
+    if (results->told_count == results->period_count || !is_over(results, results->told_count)) {
+        return false;
+    }
+    *ret_period = results->told_count++;
+    return true;
+}
+
+uint64_t results_period_end(const struct results *results, const struct job *job,
+                            uint64_t train_samples, uint32_t period)
+{
+    return job_is_external(job) ? results->periods[period].step
+                                : phases_period_end(job, train_samples, period);
+}
+
+double results_period_rate(const struct results *results, uint32_t period)
+{
+    const struct results_period *of = &results->periods[period];
+    double images = (double)of->images - of->images_dropped;
+    double of_all = (double)results->worker_count / (of->report_count > 0 ? of->report_count : 1);
+    return of->total_ns_max > 0 ? images * of_all * 1e9 / (double)of->total_ns_max : 0;
+}
+
+bool results_best(const struct results *results, uint32_t *ret_period)
+{
+    bool is_known = false;
+    for (uint32_t i = 0; i < results->period_count; i++) {
+        bool is_better =
+            !is_known || results_accuracy(results, i) > results_accuracy(results, *ret_period);
+        if (results->periods[i].test_images > 0 && is_better) {
+            *ret_period = i;
+            is_known = true;
+        }
+    }
+    return is_known;
+}
+
 void results_close_worker(struct results *results, uint32_t rank, const struct wire_report *report)
 {
     results->ranks[rank].warm_images = report->warm_images;
     results->ranks[rank].warm_ns = report->warm_ns;
     results->ranks[rank].made = report->steps;
+    results->ranks[rank].is_done = true;
 }
 
 void results_close_server(struct results *results, uint32_t shard, const struct wire_report *report)

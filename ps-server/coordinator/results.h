@@ -10,13 +10,15 @@
 #include <stdint.h>
 
 /* A period: an epoch, or what --eval-every says. Holds sums over the workers that have reported it,
- * and the times of the slowest. */
+ * and the times of the slowest. Of a program of its own: what led to an evaluation, which maybe
+ * only some of its workers have reported. */
 struct results_period {
+    uint64_t step;         // of a program of its own: where the last of them evaluated
     uint32_t report_count; // workers
     uint64_t images, steps_max, total_ns_max;
     double images_dropped, loss_sum; // both of `images`
     uint64_t test_images, test_correct;
-    double test_loss_sum;
+    double test_loss_sum; // of a program of its own: no number if it was not told
 };
 
 /* The last interval of one worker, and its sums. */
@@ -35,6 +37,11 @@ struct results_rank {
     uint64_t bytes_sent, bytes_received;
     uint64_t warm_images, warm_ns;
     uint64_t made; // steps, as it said when it was done
+
+    // Of a program of its own.
+    uint32_t evaluations;       // that it has reported
+    struct results_period rest; // what it did after the last of them; report_count 0: nothing
+    bool is_done;
 };
 
 /* What a shard has done. */
@@ -57,6 +64,7 @@ struct results {
     uint64_t late_count;        // gradients that came too late, once for each shard that dropped it
     bool has_reached_target;    // accuracy
     uint32_t target_period;     // at whose end it was reached
+    uint32_t told_count;        // periods of a program of its own that results_tell_next has told
 };
 
 enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count);
@@ -77,6 +85,30 @@ enum status results_add(struct results *results, uint32_t rank, const struct mes
 void results_close_worker(struct results *results, uint32_t rank, const struct wire_report *report);
 void results_close_server(struct results *results, uint32_t shard,
                           const struct wire_report *report);
+
+/* REPORT of a program of its own that closes a period: its next evaluation, or, without a test,
+ * what came after the last one. Processes evaluate when they like, all of them or some: the first
+ * evaluation of each is one period, the second of each the next. */
+enum status results_add_evaluation(struct results *results, uint32_t rank,
+                                   const struct message *message);
+
+/* Once all workers of such a job are done, what came after the last evaluation becomes a period, if
+ * each has evaluated as often. */
+enum status results_add_rest(struct results *results);
+
+/* The next period of such a job that no process can add to any more, once. False: there is none. */
+bool results_tell_next(struct results *results, uint32_t *ret_period);
+
+/* The step of the job at which a period ends. */
+uint64_t results_period_end(const struct results *results, const struct job *job,
+                            uint64_t train_samples, uint32_t period);
+
+/* Images of a period per second of its slowest worker. Workers that have not reported it count as
+ * the others do. */
+double results_period_rate(const struct results *results, uint32_t period);
+
+/* The first period with the best accuracy on the test set. False: none was evaluated. */
+bool results_best(const struct results *results, uint32_t *ret_period);
 
 /* The steps of the average worker, as they said when they were done. */
 uint64_t results_steps_made(const struct results *results);

@@ -109,7 +109,8 @@ void live_fill_period(struct live_state *state, const struct coordinator *coordi
     if (of->test_images == 0) {
         return;
     }
-    uint64_t step = phases_period_end(coordinator->job, coordinator->train_samples, period);
+    uint64_t step = results_period_end(&coordinator->results, coordinator->job,
+                                       coordinator->train_samples, period);
     state->has_accuracy = true;
     state->accuracy = results_accuracy(&coordinator->results, period);
     state->test_loss = of->test_loss_sum / (double)of->test_images;

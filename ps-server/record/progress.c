@@ -4,6 +4,7 @@
 #include "common/job/job_modes.h"
 #include "common/live/live_state.h"
 #include "ps-server/coordinator/generation.h"
+#include "ps-server/record/period_line.h"
 #include "ps-server/record/summary.h"
 #include "ps-server/shard/shard.h"
 
@@ -408,35 +409,15 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
 void progress_period(struct progress *progress, const struct coordinator *coordinator,
                      uint32_t epoch)
 {
+    char line[PERIOD_LINE_BYTES];
     if (!progress->is_on) {
         return;
     }
-    const struct results_period *result = &coordinator->results.periods[epoch];
-    double seconds = (double)result->total_ns_max / 1e9;
     if (progress->has_line) {
         erase_lines(progress);
     }
-    uint64_t samples = coordinator->train_samples;
-    uint64_t per_epoch = job_steps_per_epoch(coordinator->job, samples);
-    uint64_t end = phases_period_end(coordinator->job, samples, epoch);
-    uint64_t rest = per_epoch > 0 ? end % per_epoch : 0;
-    if (coordinator->job->eval_every > 0) {
-        printf("step %llu", (unsigned long long)end);
-    } else {
-        printf("epoch %u", epoch + 1);
-    }
-    if (coordinator->job->eval_every == 0 && rest > 0) {
-        printf(" (%llu of its %llu steps)", (unsigned long long)rest,
-               (unsigned long long)per_epoch);
-    }
-    printf(": train loss %.4f", result->images > 0 ? result->loss_sum / (double)result->images : 0);
-    if (result->test_images > 0) {
-        double tested = (double)result->test_images;
-        printf(", test loss %.4f, test accuracy %.2f %%", result->test_loss_sum / tested,
-               100 * (double)result->test_correct / tested);
-    }
-    double images = (double)result->images - result->images_dropped;
-    printf(", %.0f images/s, %.1f s\n", seconds > 0 ? images / seconds : 0, seconds);
+    period_line_format(coordinator, epoch, line);
+    printf("%s\n", line);
     fflush(stdout);
 }
 

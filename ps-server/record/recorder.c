@@ -3,7 +3,6 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
-#include "common/job/phases.h"
 #include "ps-server/record/continuation.h"
 #include "ps-server/record/job_record.h"
 #include "ps-server/record/metrics.h"
@@ -340,7 +339,8 @@ enum status recorder_add_period(struct recorder *recorder, const struct coordina
                                 uint32_t period)
 {
     const struct results_period *of = &coordinator->results.periods[period];
-    uint64_t step = phases_period_end(coordinator->job, coordinator->train_samples, period);
+    uint64_t step = results_period_end(&coordinator->results, coordinator->job,
+                                       coordinator->train_samples, period);
     if (recorder->tensorboard == NULL || of->test_images == 0) {
         return STATUS_OK;
     }

@@ -61,10 +61,8 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
 
 static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
 {
-    if (job_is_open(coordinator->job)) {
-        return results_steps_made(&coordinator->results); // it has one epoch, which ends with it
-    }
-    return phases_period_end(coordinator->job, coordinator->train_samples, epoch);
+    return results_period_end(&coordinator->results, coordinator->job, coordinator->train_samples,
+                              epoch);
 }
 
 static uint64_t steps_per_epoch(const struct coordinator *coordinator)
@@ -79,21 +77,38 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* From 1. Of a program of its own, whose epochs nobody knows: the number of its evaluation. */
+static uint64_t epoch_number(const struct coordinator *coordinator, uint32_t index)
+{
+    uint64_t end = step_at(coordinator, index), last_step = end > 0 ? end - 1 : 0;
+    return job_is_external(coordinator->job) ? index + 1
+                                             : last_step / steps_per_epoch(coordinator) + 1;
+}
+
+/* How many epochs were done at the end of a period; null if nobody knows. */
+static json_t *epochs_done_json(const struct coordinator *coordinator, uint32_t index)
+{
+    return job_is_external(coordinator->job) ? json_null()
+                                             : json_real((double)step_at(coordinator, index) /
+                                                         (double)steps_per_epoch(coordinator));
+}
+
 static json_t *epoch_json(const struct coordinator *coordinator, uint32_t index)
 {
     const struct results_period *epoch = &coordinator->results.periods[index];
-    uint64_t end = step_at(coordinator, index), last_step = end > 0 ? end - 1 : 0;
-    double seconds = (double)epoch->total_ns_max / 1e9;
-    json_t *test_loss = json_null(), *test_accuracy = json_null();
+    json_t *train_loss = json_null(), *test_loss = json_null(), *test_accuracy = json_null();
+    if (epoch->images > 0) { // some programs tell of none
+        train_loss = number(epoch->loss_sum / (double)epoch->images);
+    }
     if (epoch->test_images > 0) {
         test_loss = number(epoch->test_loss_sum / (double)epoch->test_images);
         test_accuracy = json_real(results_accuracy(&coordinator->results, index));
     }
-    return json_pack("{s:I, s:f, s:o, s:o, s:f, s:f}", "epoch",
-                     (json_int_t)(last_step / steps_per_epoch(coordinator)) + 1, "train_loss",
-                     ratio(epoch->loss_sum, (double)epoch->images), "test_loss", test_loss,
-                     "test_accuracy", test_accuracy, "seconds", seconds, "images_per_second",
-                     ratio((double)epoch->images - epoch->images_dropped, seconds));
+    return json_pack("{s:I, s:o, s:o, s:o, s:f, s:f}", "epoch",
+                     (json_int_t)epoch_number(coordinator, index), "train_loss", train_loss,
+                     "test_loss", test_loss, "test_accuracy", test_accuracy, "seconds",
+                     (double)epoch->total_ns_max / 1e9, "images_per_second",
+                     results_period_rate(&coordinator->results, index));
 }
 
 static json_t *epochs_json(const struct coordinator *coordinator, bool has_steps)
@@ -101,15 +116,14 @@ static json_t *epochs_json(const struct coordinator *coordinator, bool has_steps
     const struct results *results = &coordinator->results;
     json_t *epochs = json_array();
     for (uint32_t i = 0; i < results->period_count; i++) {
-        if (!results_period_is_complete(results, i)) {
+        // Of a program's processes maybe only some evaluate.
+        if (!job_is_external(coordinator->job) && !results_period_is_complete(results, i)) {
             continue;
         }
         json_t *epoch = epoch_json(coordinator, i);
         if (has_steps) {
-            uint64_t step = step_at(coordinator, i);
-            double epochs_done = (double)step / (double)steps_per_epoch(coordinator);
-            json_object_set_new(epoch, "step", integer(step));
-            json_object_set_new(epoch, "epochs_done", json_real(epochs_done));
+            json_object_set_new(epoch, "step", integer(step_at(coordinator, i)));
+            json_object_set_new(epoch, "epochs_done", epochs_done_json(coordinator, i));
         }
         json_array_append_new(epochs, epoch);
     }
@@ -205,6 +219,17 @@ static json_t *bytes_json(const struct results *results, const struct results_ra
                      ratio((double)results->server_bytes_received, of_job));
 }
 
+/* The best accuracy, and the epoch that it is of; null where nothing was evaluated. */
+static void add_best(json_t *summary, const struct coordinator *coordinator)
+{
+    uint32_t best;
+    bool is_known = results_best(&coordinator->results, &best);
+    double accuracy = is_known ? results_accuracy(&coordinator->results, best) : 0;
+    json_object_set_new(summary, "best_accuracy", is_known ? json_real(accuracy) : json_null());
+    json_object_set_new(summary, "best_epoch",
+                        is_known ? integer(epoch_number(coordinator, best)) : json_null());
+}
+
 static void add_training(json_t *summary, const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
@@ -218,6 +243,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
     json_object_set_new(summary, "images_per_second",
                         json_real(results_images_per_second(results)));
     json_object_set_new(summary, "epochs", epochs_json(coordinator, false));
+    add_best(summary, coordinator);
     json_object_set_new(summary, "ms_per_step", times);
     json_object_set_new(summary, "bytes_per_step", bytes_json(results, &sum, job_steps));
     json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));

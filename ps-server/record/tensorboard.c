@@ -8,6 +8,7 @@
 #include "ps-server/record/tensorboard_hparams.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -368,7 +369,8 @@ enum status tensorboard_add_test(struct tensorboard *tensorboard, uint64_t step,
                                  double loss)
 {
     const struct tensorboard_scalar scalars[] = {{"test/accuracy", accuracy}, {"test/loss", loss}};
-    const struct tensorboard_event event = {.step = step, .scalars = scalars, .scalar_count = 2};
+    const struct tensorboard_event event = {
+        .step = step, .scalars = scalars, .scalar_count = isnan(loss) ? 1 : 2};
     return write_event(tensorboard->mean_fd, &event);
 }
 

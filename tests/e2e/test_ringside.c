@@ -117,9 +117,9 @@ static void check_contract(const json_t *summary)
 {
     CHECK_KEYS(summary, "version", "mode", "workers", "servers", "model", "parameters", "dataset",
                "device", "transport", "seed", "batch_per_worker", "global_batch", "optimizer", "lr",
-               "lr_effective", "steps", "seconds", "images_per_second", "epochs", "ms_per_step",
-               "bytes_per_step", "staleness", "params_digest", "bits_of", "workers_lost",
-               "restarts", "outcome", "reason");
+               "lr_effective", "steps", "seconds", "images_per_second", "epochs", "best_accuracy",
+               "best_epoch", "ms_per_step", "bytes_per_step", "staleness", "params_digest",
+               "bits_of", "workers_lost", "restarts", "outcome", "reason");
     CHECK_KEYS(json_object_get(summary, "ms_per_step"), "compute", "exchange_wait", "input_wait",
                "total");
     CHECK_KEYS(json_object_get(summary, "bytes_per_step"), "worker_sent", "worker_received",

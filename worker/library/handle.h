@@ -87,7 +87,8 @@ struct ringside {
     uint64_t began_ns, step_began_ns, wait_ns, wire_ns;
     uint64_t step_wait_ns; // of wait_ns, in this step
     double staleness, staleness_sum;
-    struct wire_report interval, period;
+    struct wire_report interval, period;   // since the last interval, and the last evaluation
+    uint64_t images, total_ns;             // of all periods
     uint64_t sent_before, received_before; // the interval
 };
 
@@ -127,7 +128,8 @@ enum status handle_choose_optimizer(struct ringside *ringside);
 /* Waits for what is left of the last step: its parameters, which may still be on their way. */
 enum status handle_settle(struct ringside *ringside);
 
-/* Sends what was counted of the steps since the last time. */
-void handle_report_interval(struct ringside *ringside);
+/* Before the gradients of a step: reports the steps before it, if it is time, or if one of them was
+ * followed by an evaluation. Nothing more is reported of the last one. */
+void handle_report_step(struct ringside *ringside);
 
 #endif

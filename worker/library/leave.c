@@ -53,7 +53,7 @@ enum ringside_status ringside_report(struct ringside *ringside,
     if (report->images > 0) {
         ringside->interval.loss_sum += report->loss * (double)report->images;
     }
-    if (report->test_images > 0) {
+    if (report->test_images > 0) { // which goes when the next step shows that no more comes
         ringside->period.test_images = report->test_images;
         ringside->period.test_correct = report->test_correct;
         ringside->period.test_loss_sum = report->test_loss * (double)report->test_images;
@@ -79,7 +79,8 @@ static void add_to_period(struct ringside *ringside)
     period->rate = interval->rate;
 }
 
-void handle_report_interval(struct ringside *ringside)
+/* Sends what was counted of the steps since the last time. */
+static void report_interval(struct ringside *ringside)
 {
     struct wire_report *interval = &ringside->interval;
     uint64_t sent, received;
@@ -100,20 +101,39 @@ void handle_report_interval(struct ringside *ringside)
     *interval = (struct wire_report){0};
 }
 
+/* Ends what led to an evaluation, or to the job's end. */
+static void close_period(struct ringside *ringside)
+{
+    struct wire_report *period = &ringside->period;
+    report_interval(ringside);
+    if (period->images > 0 || period->test_images > 0) {
+        period->closes_period = true;
+        link_report(ringside->link, ringside->rank, ringside->step, period);
+    }
+    ringside->images += period->images;
+    ringside->total_ns += period->total_ns;
+    *period = (struct wire_report){0};
+}
+
+void handle_report_step(struct ringside *ringside)
+{
+    if (ringside->period.test_images > 0) {
+        close_period(ringside);
+    } else if (ringside->step % ringside->job.report_every == 0) {
+        report_interval(ringside);
+    }
+}
+
 /* All processes have had their steps: the reports, then the end of the job. */
 static enum status finish(struct ringside *ringside)
 {
     char digest[DIGEST_TEXT_BYTES];
-    handle_report_interval(ringside);
-    if (ringside->period.images > 0) {
-        ringside->period.closes_period = true;
-        link_report(ringside->link, ringside->rank, ringside->step, &ringside->period);
-    }
+    close_period(ringside);
     digest_floats(ringside->vectors.params, ringside->layout.value_count, digest);
     const struct wire_report done = {
         .steps = ringside->step,
-        .warm_images = ringside->period.images,
-        .warm_ns = ringside->period.total_ns,
+        .warm_images = ringside->images,
+        .warm_ns = ringside->total_ns,
     };
     link_done(ringside->link, ringside->step, &done, digest);
     return link_verdict(ringside->link);

@@ -316,13 +316,16 @@ enum ringside_status ringside_counters(struct ringside *ringside,
 
 /* For the job's progress, metrics and summary. Images are of the step whose gradients were begun
  * last: they come before those of the next are begun. Test results come at any time after
- * ringside_start, and the last ones count. Before the gradients of a step, they end an evaluation,
- * which does not count as time of that step. */
+ * ringside_start: those that come between the gradients of one step and of the next are one
+ * evaluation, of which the last ones count. Before the gradients of a step, they end the
+ * evaluation, which does not count as time of that step. Each evaluation is an entry of `epochs` in
+ * the job's summary. All processes may evaluate, each its part of the test, or some; the first of
+ * each belong together, then the second of each. */
 struct ringside_report {
     uint64_t images; // samples of this process's part of the step; 0: nothing is said
     double loss;     // their mean
     uint64_t test_images, test_correct; // of this process's part of the test; 0: nothing is said
-    double test_loss;                   // their mean
+    double test_loss;                   // their mean; NAN: not known
 };
 enum ringside_status ringside_report(struct ringside *ringside,
                                      const struct ringside_report *report);

@@ -152,9 +152,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     }
     enum status status = STATUS_OK;
     uint64_t began_ns = begin_wait(ringside, TRACE_FORWARD);
-    if (ringside->step % ringside->job.report_every == 0) {
-        handle_report_interval(ringside); // nothing more is reported of the last step
-    }
+    handle_report_step(ringside);
     say_needs(ringside, ringside->step);
     if (ringside->is_pending) {
         status = finish_pending(ringside);

@@ -122,7 +122,8 @@ static void the_epochs_of_a_long_run_are_whole_in_the_csv(void **state)
     assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
     char *text = sample_runs_read(test->folder, "table.csv");
     assert_true(strlen(text) > 1000 * strlen("epoch,train_loss"));
-    assert_non_null(strstr(text, "\"\"epoch\"\":999,\"\"train_loss\"\":0.123456789}]\",0,\n"));
+    assert_non_null(
+        strstr(text, "\"\"epoch\"\":999,\"\"train_loss\"\":0.123456789}]\",0.8125,2,0,\n"));
     free(text);
 }
 
@@ -130,7 +131,7 @@ static void cells_show_what_people_compare(void **state)
 {
     struct table_test *test = *state;
     add(test, &(struct sample_run){.mode = "ps-sync", .servers = 3});
-    add(test, &(struct sample_run){.images_per_second = 150.4, .outcome = "failed"});
+    add(test, &(struct sample_run){.images_per_second = 150.4, .outcome = "failed", .best = 0.9});
     check_cell(test, 0, "mode", "ps-sync");
     check_cell(test, 0, "workers", "2");
     check_cell(test, 0, "servers", "3");
@@ -138,6 +139,7 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 0, "images/s", "100");
     check_cell(test, 0, "ratio", "1.00");
     check_cell(test, 0, "test accuracy", "81.25 %");
+    check_cell(test, 1, "best accuracy", "90.00 %");
     check_cell(test, 0, "compute ms", "6.50");
     check_cell(test, 0, "exchange ms", "0.25");
     check_cell(test, 0, "input wait", "1.8 %"); // 0.125 of 6.875 ms
@@ -149,7 +151,7 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 1, "images/s", "150");
     check_cell(test, 1, "ratio", "1.50");
     check_cell(test, 1, "outcome", "failed");
-    assert_null(table_heading(16));
+    assert_null(table_heading(17));
     assert_null(table_heading(1000));
 }
 
@@ -258,7 +260,7 @@ static void the_csv_has_a_row_for_each_run_and_a_column_for_each_key(void **stat
         "bytes_per_step.worker_received,bytes_per_step.server_sent,"
         "bytes_per_step.server_received,staleness.mean,staleness.max,staleness.histogram,"
         "params_digest,bits_of,workers_lost,"
-        "restarts,outcome,reason,epochs,images_dropped,diverged_step\n";
+        "restarts,outcome,reason,epochs,best_accuracy,best_epoch,images_dropped,diverged_step\n";
     assert_memory_equal(text, head, strlen(head));
     static const char values[] =
         "0.1.0,ps-sync,2,2,lenet5,83126,shapes,cpu,shm,1,8,16,momentum,0.5,1,4,1.25,100,0.5,0.75,"
@@ -282,13 +284,14 @@ static void the_markdown_table_ends_with_the_verdicts(void **state)
     assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
     char *text = sample_runs_read(test->folder, "table.md");
     assert_string_equal(
-        text, "| mode | workers | servers | transport | images/s | ratio | test accuracy | compute "
-              "ms | exchange ms | input ms | input wait | wire ms | copy ms | lost | parameters | "
+        text, "| mode | workers | servers | transport | images/s | ratio | test accuracy | best "
+              "accuracy | compute ms | exchange ms | input ms | input wait | wire ms | copy ms | "
+              "lost | parameters | "
               "outcome |\n"
-              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
-              "| ps-sync | 2 | 1 | shm | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
+              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+              "| ps-sync | 2 | 1 | shm | 100 | 1.00 | 81.25 % | 81.25 % | 6.50 | 0.25 | 0.12 | "
               "1.8 % | 1.50 | 0.75 | 0 | 111111111111 | completed |\n"
-              "| ring | 2 | 0 | shm | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
+              "| ring | 2 | 0 | shm | 100 | 1.00 | 81.25 % | 81.25 % | 6.50 | 0.25 | 0.12 | "
               "1.8 % | 1.50 | 0.75 | 0 | 111111111111 | completed |\n\n"
               "same bits: 2 runs with N = 2 end with the same parameters (111111111111)\n");
     free(text);

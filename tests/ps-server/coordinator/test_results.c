@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <math.h>
 
 static void the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_hold(void **state)
 {
@@ -66,6 +67,108 @@ static void images_that_entered_no_update_are_no_throughput(void **state)
     results_finish(&results);
 }
 
+/* Reports a test of 10 images after some steps of 4 images, or, without `correct`, what came after
+ * the last test. */
+static void evaluate(struct results *results, uint32_t rank, uint64_t step, int correct)
+{
+    const struct wire_report report = {.closes_period = true,
+                                       .images = 4,
+                                       .loss_sum = 2,
+                                       .total_ns = 1000000000,
+                                       .test_images = correct >= 0 ? 10 : 0,
+                                       .test_correct = correct >= 0 ? (uint64_t)correct : 0,
+                                       .test_loss_sum = (double)NAN};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = step, .report = &report};
+    assert_int_equal(results_add_evaluation(results, rank, &message), STATUS_OK);
+}
+
+static void go_to(struct results *results, uint32_t rank, uint64_t step)
+{
+    const struct wire_report report = {.steps = 1};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = step, .report = &report};
+    assert_int_equal(results_add(results, rank, &message), STATUS_OK);
+}
+
+static void end(struct results *results, uint32_t rank)
+{
+    const struct wire_report report = {.steps = 100};
+    results_close_worker(results, rank, &report);
+    assert_int_equal(results_add_rest(results), STATUS_OK);
+}
+
+static void the_evaluations_of_a_program_belong_together_by_their_number(void **state)
+{
+    (void)state;
+    struct results results;
+    uint32_t period;
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    assert_false(results_best(&results, &period));
+    evaluate(&results, 0, 10, 6);
+    evaluate(&results, 0, 20, 9);
+    assert_false(results_tell_next(&results, &period)); // the other one may come to it yet
+    evaluate(&results, 1, 12, 8);
+    assert_true(results_tell_next(&results, &period));
+    assert_int_equal(period, 0);
+    assert_false(results_tell_next(&results, &period));
+    assert_int_equal(results.periods[0].step, 12);
+    assert_true(results_accuracy(&results, 0) == 0.7);
+    assert_true(isnan(results.periods[0].test_loss_sum));
+    assert_true(results_period_rate(&results, 0) == 8);
+    evaluate(&results, 1, 19, 9);
+    assert_true(results_tell_next(&results, &period));
+    assert_true(results_best(&results, &period));
+    assert_int_equal(period, 1);
+    results_finish(&results);
+}
+
+static void a_process_that_does_not_evaluate_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct results results;
+    uint32_t period;
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    evaluate(&results, 0, 10, 6);
+    go_to(&results, 1, 10);
+    assert_false(results_tell_next(&results, &period));
+    go_to(&results, 1, 11);
+    assert_true(results_tell_next(&results, &period));
+    assert_true(results_period_rate(&results, 0) == 8); // as if it were as fast
+    evaluate(&results, 0, 20, 5);
+    evaluate(&results, 1, 20, -1); // all that it has done
+    end(&results, 0);
+    assert_false(results_tell_next(&results, &period));
+    end(&results, 1);
+    assert_true(results_tell_next(&results, &period));
+    assert_int_equal(results.period_count, 2);
+    assert_int_equal(results.periods[1].images, 4);
+    assert_true(results_best(&results, &period));
+    assert_int_equal(period, 0);
+    results_finish(&results);
+}
+
+static void what_comes_after_the_last_evaluation_of_all_is_a_period_of_its_own(void **state)
+{
+    (void)state;
+    struct results results;
+    uint32_t period;
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    evaluate(&results, 0, 10, 6);
+    evaluate(&results, 1, 10, 6);
+    evaluate(&results, 1, 15, -1);
+    end(&results, 1);
+    assert_int_equal(results.period_count, 1);
+    evaluate(&results, 0, 15, -1);
+    end(&results, 0);
+    assert_int_equal(results.period_count, 2);
+    assert_int_equal(results.periods[1].step, 15);
+    assert_int_equal(results.periods[1].images, 8);
+    assert_int_equal(results.periods[1].test_images, 0);
+    assert_true(results_tell_next(&results, &period));
+    assert_true(results_tell_next(&results, &period));
+    assert_false(results_tell_next(&results, &period));
+    results_finish(&results);
+}
+
 /* The last report of a phase counts: before it, a way may not have been open yet. */
 static void what_values_travel_over_is_said_by_every_worker_for_every_phase(void **state)
 {
@@ -109,6 +212,9 @@ int main(void)
         cmocka_unit_test(the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_hold),
         cmocka_unit_test(the_steps_of_a_job_are_those_of_its_average_worker),
         cmocka_unit_test(images_that_entered_no_update_are_no_throughput),
+        cmocka_unit_test(the_evaluations_of_a_program_belong_together_by_their_number),
+        cmocka_unit_test(a_process_that_does_not_evaluate_is_not_waited_for),
+        cmocka_unit_test(what_comes_after_the_last_evaluation_of_all_is_a_period_of_its_own),
         cmocka_unit_test(what_values_travel_over_is_said_by_every_worker_for_every_phase),
         cmocka_unit_test(scaled_sums_keep_their_means),
     };

@@ -47,6 +47,10 @@ static json_t *whole_summary(const struct sample_run *sample)
     assert_non_null(summary);
     assert_non_null(rest);
     assert_int_equal(json_object_update(summary, rest), 0);
+    double at_end = sample->accuracy > 0 ? sample->accuracy : 0.8125;
+    json_object_set_new(summary, "best_accuracy",
+                        json_real(sample->best > 0 ? sample->best : at_end));
+    json_object_set_new(summary, "best_epoch", json_integer(sample->best > 0 ? 1 : 2));
     json_decref(rest);
     return summary;
 }

@@ -12,6 +12,7 @@ struct sample_run {
     double images_per_second;
     const char *digest, *bits_of, *outcome, *reason;
     double accuracy;   // at the end; 0: 0.8125
+    double best;       // accuracy, of epoch 1; 0: that at the end
     double staleness;  // mean
     int target_steps;  // when a target was reached; 0: there is none
     int diverged_step; // where a loss was not finite; 0: nowhere

@@ -59,14 +59,18 @@ def printed(ended: Ended, what: str) -> list[float]:
 def check_report(ended: Ended, losses: list[float]) -> None:
     """The loss falls, and the job has heard of it."""
     assert len(losses) >= 2 and losses[-1] < losses[0], ended.text
-    mean = sum(losses) / len(losses)  # all epochs have as many images
-    assert ended.summary["epochs"][0]["train_loss"] == pytest.approx(mean, abs=2e-4)
+    told = [epoch["train_loss"] for epoch in ended.summary["epochs"]]
+    if len(told) == 1:  # the script does not evaluate; all epochs have as many images
+        losses = [sum(losses) / len(losses)]
+    assert told == pytest.approx(losses, abs=2e-4)
 
 
 def check_accuracy(ended: Ended, least: float) -> None:
-    accuracy = printed(ended, "accuracy")[-1]
-    assert accuracy >= least
-    assert ended.summary["epochs"][0]["test_accuracy"] == pytest.approx(accuracy, abs=1e-4)
+    accuracies = printed(ended, "accuracy")
+    assert accuracies[-1] >= least
+    told = [epoch["test_accuracy"] for epoch in ended.summary["epochs"]]
+    assert told == pytest.approx(accuracies, abs=1e-4)
+    assert ended.summary["best_accuracy"] == max(told)
 
 
 FASHION = "--limit 1024 --epochs 3 --batch-size 32"

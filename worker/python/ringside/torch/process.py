@@ -154,7 +154,8 @@ def report(
 
     `loss` is the mean of this process's part of the last step, over `images` (without them, as
     many as the job's --batch says). `accuracy`, 0 to 1, and `test_loss` are of a test after it,
-    over `test_images` of this process; without them all processes count alike.
+    over `test_images` of this process; without them all processes count alike. Each test is an
+    entry of `epochs` in the summary, whether all processes report it or some.
     """
     job = _job.current()
     told = _library.Report()
@@ -167,7 +168,7 @@ def report(
             raise RingsideError(f"report(): accuracy is {share:g}, and must be 0 to 1")
         told.test_images = _SCALE if test_images is None else test_images
         told.test_correct = round(share * told.test_images)
-        told.test_loss = _number("test_loss", test_loss) if test_loss is not None else 0.0
+        told.test_loss = _number("test_loss", test_loss) if test_loss is not None else math.nan
     elif test_loss is not None or test_images is not None:
         raise RingsideError("report(): test_loss and test_images come with accuracy")
     try:
