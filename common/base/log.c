@@ -35,6 +35,13 @@ void log_init(const char *role, enum log_level level)
     level_max = (int)level;
 }
 
+void log_raise_level(enum log_level least)
+{
+    int level = level_max;
+    while (level < (int)least && !atomic_compare_exchange_weak(&level_max, &level, (int)least)) {
+    }
+}
+
 void log_set_rank(int64_t rank)
 {
     rank_of_process = rank;

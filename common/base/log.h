@@ -16,6 +16,9 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 /* Before any thread starts: how this process is called in its lines. `role` is copied. */
 void log_init(const char *role, enum log_level level);
 
+/* From here on lines up to this level are written, at least. Any thread may call it. */
+void log_raise_level(enum log_level least);
+
 /* Once the rank (of a worker) or the shard (of a ps) is known. */
 void log_set_rank(int64_t rank);
 

@@ -13,7 +13,7 @@ enum status strike_fault(const struct fault *fault, const char *who)
     };
     char text[FAULT_TEXT_BYTES];
     fault_format(fault, text);
-    log_warn("--fault %s: this %s %s", text, who, does[fault->kind]);
+    log_warn("--fault %s: this %s %s", text, who, does[fault->kind]); // deploy/launch/log_tail.c
     if (fault->kind == FAULT_PARTITION) {
         partition_begin(fault->seconds);
         return STATUS_OK;

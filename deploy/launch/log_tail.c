@@ -89,6 +89,22 @@ void log_tail_sentence(const char *path, char *ret_text, size_t text_size)
     snprintf(ret_text, text_size, "%s", sentence_of(line));
 }
 
+bool log_tail_fault(const char *path, char *ret_fault, size_t fault_size)
+{
+    static const char begin[] = ": --fault ", end[] = " kills itself"; // as common/service/strike.c
+    struct tail tail;
+    read_tail(path, &tail);
+    for (size_t i = tail.count; i-- > 0;) {
+        const char *fault = strstr(tail.lines[i], begin);
+        if (fault != NULL && strstr(fault, end) != NULL) {
+            fault += strlen(begin);
+            snprintf(ret_fault, fault_size, "%.*s", (int)strcspn(fault, ":"), fault);
+            return true;
+        }
+    }
+    return false;
+}
+
 void log_tail_print(const char *path, FILE *stream)
 {
     struct tail tail;

@@ -4,11 +4,13 @@
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/base/printable.h"
+#include "common/job/faults.h"
 #include "deploy/launch/log_tail.h"
 #include "deploy/system/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,8 +237,12 @@ static void describe_end(const struct members *members, size_t index, char *ret_
 {
     const struct member *member = &members->list[index];
     const struct host_link *link = &members->crew->links[member->host];
+    char fault[FAULT_TEXT_BYTES];
+    bool is_killed = WIFSIGNALED(member->result) && WTERMSIG(member->result) == SIGKILL;
     if (member->is_lost) {
         snprintf(ret_text, text_size, "was lost with %s: %s", link->name, link->why);
+    } else if (is_killed && log_tail_fault(member->log, fault, sizeof(fault))) {
+        snprintf(ret_text, text_size, "was killed by signal 9, as planned (--fault %s)", fault);
     } else {
         process_describe_end(member->result, ret_text, text_size);
     }

@@ -6,6 +6,7 @@
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/period_line.h"
 #include "ps-server/record/summary.h"
+#include "ps-server/record/unmet.h"
 #include "ps-server/shard/shard.h"
 
 #include <assert.h>
@@ -435,6 +436,12 @@ static void print_failed_checkpoint(const struct checkpointing *checkpointing)
     }
 }
 
+static void print_unmet(void *context, const char *sentence)
+{
+    (void)context;
+    printf("%s\n", sentence);
+}
+
 void progress_closing(struct progress *progress, const struct coordinator *coordinator)
 {
     progress_break(progress);
@@ -460,6 +467,7 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
                results_seconds_until(&coordinator->results, coordinator->results.target_period));
     }
     print_failed_checkpoint(&coordinator->checkpointing);
+    unmet_tell(coordinator, print_unmet, NULL);
     double images = results_images(&coordinator->results);
     bool has_images =
         images > 0 || !job_is_external(coordinator->job); // some programs tell of none

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KILLED " was killed by signal 9 (killed; is memory short, or has somebody killed it?)"
+#define KILLED(fault) " was killed by signal 9, as planned (--fault " fault ")"
 
 /* What jobs here have in common, and how long most of them are. */
 #define SMALL \
@@ -80,7 +80,7 @@ static void a_killed_worker_ends_the_job_and_is_named(void **state)
         const char *const args[] = {
             COMMON, "--mode", modes[i], "--fault", "rank=1,step=3,kill", "--on-loss", "fail", NULL};
         run_and_fail(args, reason, sizeof(reason));
-        assert_string_equal(reason, "worker 1" KILLED);
+        assert_string_equal(reason, "worker 1" KILLED("rank=1,step=3,kill"));
     }
 }
 
@@ -92,16 +92,17 @@ static void the_process_that_carries_the_rank_is_killed(void **state)
         COMMON,      "--mode", "ring", "--processes", "2", "--fault", "rank=1,step=3,kill",
         "--on-loss", "fail",   NULL};
     run_and_fail(args, reason, sizeof(reason));
-    assert_string_equal(reason, "worker 0" KILLED); // ranks 0 and 1
+    assert_string_equal(reason, "worker 0" KILLED("rank=1,step=3,kill")); // ranks 0 and 1
 }
 
 static void a_killed_server_ends_the_job_and_is_named(void **state)
 {
     (void)state;
     static const char *const ends[][3] = {
-        {"ps-sync", "shard=1,step=3,kill", "server 1" KILLED},
-        {"ps-async", "shard=1,step=3,kill", "server 1" KILLED},
-        {"ps-sync", "shard=0,step=3,kill", "the coordinator" KILLED}, // which is server 0
+        {"ps-sync", "shard=1,step=3,kill", "server 1" KILLED("shard=1,step=3,kill")},
+        {"ps-async", "shard=1,step=3,kill", "server 1" KILLED("shard=1,step=3,kill")},
+        {"ps-sync", "shard=0,step=3,kill",
+         "the coordinator" KILLED("shard=0,step=3,kill")}, // which is server 0
     };
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         char reason[512];
@@ -231,8 +232,8 @@ static void workers_join_after_the_steps_that_are_named(void **state)
         static const struct {
             const char *reason;
             json_int_t step, processes;
-        } wanted[] = {{"worker 1" KILLED, 0, 2},
-                      {"worker 2" KILLED, 0, 1},
+        } wanted[] = {{"worker 1" KILLED("rank=1,step=3,kill"), 0, 2},
+                      {"worker 2" KILLED("rank=2,step=9,kill"), 0, 1},
                       {"worker 1 has come", 50, 2},
                       {"worker 2 has come", 70, 3}};
         assert_int_equal(json_array_size(recoveries), 4);

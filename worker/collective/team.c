@@ -19,7 +19,7 @@
 #define MESSAGES_BYTES_MAX ((size_t)64 * 1024)
 #define SHARED_BYTES_MAX   ((size_t)8 * 1024 * 1024) // of all pipes of a kind to a process
 
-#define STASH_BYTES_MAX ((size_t)1 << 30) // of the messages of a process
+#define INTAKE_MAX ((size_t)1 << 30) // of the messages of a process
 
 /* At the beginning of a region; the pipes lie behind it, by their senders, both kinds of each. */
 struct board {
@@ -74,6 +74,7 @@ enum status team_create(const struct team_options *options, struct team_place *r
     }
     uint32_t world = options->world;
     team->options = *options;
+    team->options.intake_max = options->intake_max > 0 ? options->intake_max : INTAKE_MAX;
     team->spins = (long)world <= sysconf(_SC_NPROCESSORS_ONLN);
     team->capacities[TEAM_CALLS] = capacity_of(CALLS_BYTES_MAX, world);
     team->capacities[TEAM_MESSAGES] = capacity_of(MESSAGES_BYTES_MAX, world);
@@ -189,37 +190,40 @@ void team_wake(const struct team *team, uint32_t rank)
     bell_ring(&team->boards[rank]->bell);
 }
 
-/* Room for more bytes behind those that are there. */
-static bool make_room(struct stash *stash, size_t more)
+/* Makes room for more bytes behind those that are there. */
+static enum status make_room(struct stash *stash, size_t more)
 {
     if (stash->capacity - stash->end >= more) {
-        return true;
+        return STATUS_OK;
     }
     size_t kept = stash->end - stash->begin, capacity = 2 * kept + more;
-    if (kept > STASH_BYTES_MAX) {
-        return false;
-    }
     unsigned char *bytes = malloc(capacity);
     if (bytes == NULL) {
-        return false;
+        return STATUS_NO_MEMORY;
     }
     if (kept > 0) {
         memcpy(bytes, stash->bytes + stash->begin, kept);
     }
     free(stash->bytes);
     *stash = (struct stash){.bytes = bytes, .end = kept, .capacity = capacity};
-    return true;
+    return STATUS_OK;
 }
 
-/* Takes in what messages have come. Without memory, or with too many of them, they stay where they
- * are, and their sender waits. */
-static void take_in(struct team *team)
+/* Takes in what messages have come, at most so many bytes of each sender. What is beyond that, or
+ * finds no memory, stays where it is, and its sender waits. */
+static enum status take_in(struct team *team, size_t bytes_max)
 {
+    enum status status = STATUS_OK;
     for (uint32_t from = 0; from < team->options.world; from++) {
         struct pipe_end pipe = team_pipe(team, TEAM_MESSAGES, from, team->options.rank);
         struct stash *stash = &team->stashes[from];
         if (from == team->options.rank || !pipe_has_bytes(pipe) ||
-            !make_room(stash, pipe.capacity)) {
+            stash->end - stash->begin > bytes_max) {
+            continue;
+        }
+        enum status has_room = make_room(stash, pipe.capacity);
+        if (has_room != STATUS_OK) {
+            status = has_room;
             continue;
         }
         struct transfer transfer = transfer_in(stash->bytes + stash->end, pipe.capacity);
@@ -227,6 +231,7 @@ static void take_in(struct team *team)
         stash->end += transfer.moved;
         team_wake(team, from);
     }
+    return status;
 }
 
 bool team_take_message(struct team *team, uint32_t from, struct transfer *transfer)
@@ -363,12 +368,28 @@ static bool move_or_sit(void *context)
     return false;
 }
 
+/* Whether it is for a message that this process sends. */
+static bool is_sending(const struct wait *wait)
+{
+    const struct team *team = wait->team;
+    bool needs_room = false;
+    for (uint32_t rank = 0; rank < team->options.world && !needs_room; rank++) {
+        needs_room = rank != team->options.rank &&
+                     wait->work->needs(wait->work->context, rank) == TEAM_NEEDS_ROOM;
+    }
+    return needs_room && wait->work->pipe == TEAM_MESSAGES;
+}
+
 /* Sleeps until there is something to do, and looks why there might be nothing. */
 static enum status nap(struct wait *wait, struct team_fault *ret_fault)
 {
     struct team *team = wait->team;
     struct board *own = team->boards[team->options.rank];
-    take_in(team);
+    bool sends = is_sending(wait);
+    enum status status = take_in(team, sends ? SIZE_MAX : team->options.intake_max);
+    if (status != STATUS_OK && sends) {
+        return status; // those who send to it may wait for it to receive, as it does for them
+    }
     bell_nap(&own->bell, move_or_sit, wait);
     circle_rise(&own->seat);
     if (team->options.is_over(team->options.context)) {

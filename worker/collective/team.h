@@ -5,8 +5,10 @@
  * two processes can talk without a third, and without the job's coordinator.
  *
  * A process that waits here takes in meanwhile what messages come, so that a sender never waits for
- * a receiver that waits for something else. It does not wait for one that will not come: that has
- * left, waits itself for what this process has not done, or waits with it in a circle. */
+ * a receiver that waits for something else: up to a limit, beyond which senders wait, unless it
+ * sends itself, since then they may wait for each other. It does not wait for one that will not
+ * come: that has left, waits itself for what this process has not done, or waits with it in a
+ * circle. */
 #ifndef WORKER_COLLECTIVE_TEAM_H
 #define WORKER_COLLECTIVE_TEAM_H
 
@@ -68,6 +70,7 @@ struct team_fault team_fault_of_call(uint32_t rank, const struct team_header *ot
 
 struct team_options {
     uint32_t rank, world;           // world at most TEAM_SIZE_MAX
+    size_t intake_max;              // bytes of the messages of each that are taken in; 0: 1 GiB
     bool (*is_over)(void *context); // whether the job is; asked now and then in waits
     void *context;
 };
@@ -117,7 +120,8 @@ struct team_work {
 };
 
 /* Works until it is complete. STATUS_INTERRUPTED: the job is over. STATUS_UNREACHABLE: somebody who
- * is awaited does not come; *ret_fault says who. */
+ * is awaited does not come; *ret_fault says who. STATUS_NO_MEMORY: of a process that sends, for the
+ * messages that others send to it. */
 enum status team_run(struct team *team, const struct team_work *work, struct team_fault *ret_fault);
 
 #endif

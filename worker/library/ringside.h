@@ -51,8 +51,9 @@
  * (every status but RINGSIDE_MISUSE, RINGSIDE_INVALID and RINGSIDE_UNSUPPORTED) the only calls left
  * are ringside_leave and ringside_fail.
  *
- * The process is left as it is: no signal handlers, no output (unless log_level asks for it), no
- * core limits, except that a process with keys leaves no core dumps. One handle exists at a time.
+ * The process is left as it is: no signal handlers, no output (unless log_level asks for it, or
+ * the job has a --fault, which is told before it strikes), no core limits, except that a process
+ * with keys leaves no core dumps. One handle exists at a time.
  */
 #ifndef WORKER_LIBRARY_RINGSIDE_H
 #define WORKER_LIBRARY_RINGSIDE_H

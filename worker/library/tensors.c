@@ -208,6 +208,9 @@ static enum status start(struct ringside *ringside)
     }
     straggling_init(&ringside->straggling, job, ringside->rank);
     faulting_init(&ringside->faulting, job, (struct rank_block){ringside->rank, 1});
+    if (ringside->faulting.faults.count > 0) {
+        log_raise_level(LOG_WARN); // its launcher reads there which of them has ended it
+    }
     list_tensors(ringside);
     name_buckets(ringside);
     ringside->schedule = job_schedule(job, samples);

@@ -85,6 +85,21 @@ static void a_long_log_is_read_from_its_end(void **state)
     free(printed);
 }
 
+static void a_planned_kill_is_told(void **state)
+{
+    const struct tail_test *test = *state;
+    static const char log[] =
+        "2026 warn worker rank=1 host=n: --fault rank=1,step=5,stop=1s: this worker stands still\n"
+        "2026 warn worker rank=1 host=n: --fault rank=1,step=7,kill: this worker kills itself\n";
+    char fault[64];
+    temp_folder_write(test->folder, "log", log, strlen(log));
+    assert_true(log_tail_fault(test->path, fault, sizeof(fault)));
+    assert_string_equal(fault, "rank=1,step=7,kill");
+    temp_folder_write(test->folder, "log", log, strcspn(log, "\n"));
+    assert_false(log_tail_fault(test->path, fault, sizeof(fault)));
+    assert_false(log_tail_fault("/nowhere/at/all", fault, sizeof(fault)));
+}
+
 #define TAIL_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -94,6 +109,7 @@ int main(void)
         TAIL_TEST(without_an_error_it_is_the_last_line),
         TAIL_TEST(a_log_that_is_empty_or_missing_says_nothing),
         TAIL_TEST(a_long_log_is_read_from_its_end),
+        TAIL_TEST(a_planned_kill_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

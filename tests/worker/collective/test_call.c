@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORLD_MAX 4
+#define WORLD_MAX  4
+#define INTAKE_MAX 200000 // less than what members send before they receive
 
 struct member {
     _Atomic bool *is_over; // the job is: one has said so
@@ -47,8 +48,11 @@ static void play_all(uint32_t world, size_t count, void (*play)(struct member *m
     pthread_t threads[WORLD_MAX];
     _Atomic bool over = false;
     for (uint32_t i = 0; i < world; i++) {
-        const struct team_options options = {
-            .rank = i, .world = world, .is_over = is_over, .context = &over};
+        const struct team_options options = {.rank = i,
+                                             .world = world,
+                                             .intake_max = INTAKE_MAX,
+                                             .is_over = is_over,
+                                             .context = &over};
         members[i] = (struct member){
             .is_over = &over, .rank = i, .world = world, .play = play, .count = count};
         assert_int_equal(team_create(&options, &places[i], &members[i].team), STATUS_OK);

@@ -69,6 +69,40 @@ while True:
     assert ended.code == 1 and "worker 1" in ended.summary["reason"], ended.text
 
 
+@pytest.mark.parametrize("end", ["sys.exit('no images in /data')",
+                                 "try: sys.exit('no images in /data')\n    finally: hvd.shutdown()"])
+def test_a_script_that_gives_up_ends_the_job_with_its_text(tmp_path: Path, end: str) -> None:
+    ended = run(tmp_path, TRAIN + f"""
+step()
+if rank == 1:
+    {end}
+while True: step()
+""", *SGD)
+    assert ended.code == 1 and "no images in /data" in ended.summary["reason"], ended.text
+
+
+CAUGHT = """
+import threading
+step()
+try:
+    sys.exit("not meant")
+except SystemExit as error:
+    print(type(error.code).__name__)
+thread = threading.Thread(target=lambda: sys.exit("of a thread"))
+thread.start()
+thread.join()
+try:
+    step()
+    sys.exit(0)
+finally:
+    hvd.shutdown()
+"""
+
+
+def test_an_exit_that_is_caught_or_well_meant_is_no_failure(tmp_path: Path) -> None:
+    assert completed(tmp_path, TRAIN + CAUGHT, *SGD).values() == ["str", "str"]
+
+
 def test_fewer_steps_in_one_process_are_named(tmp_path: Path) -> None:
     ended = run(tmp_path, TRAIN + "for _ in range(5 + 3 * rank): step()\n", *SGD)
     assert ended.code == 1

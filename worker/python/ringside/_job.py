@@ -1,17 +1,20 @@
 """The job that this process is in: joins it, and leaves it however the process ends.
 
-A script that ends leaves the job, and waits until all have. One that ends with an exception fails
-the job, which names the exception, so that the other processes do not wait for it.
+A script that ends leaves the job, and waits until all have. One that ends with an exception, or
+by sys.exit with a text or a code, fails the job, which names it, so that the other processes do not
+wait for it.
 """
 
 from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import sys
+import threading
 from types import TracebackType
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from ringside import _library
 from ringside._library import RingsideError
@@ -145,9 +148,20 @@ def current() -> Job:
 
 
 def describe_error(error: BaseException) -> str:
-    """An exception as the last line of its traceback has it."""
+    """An exception as the last line of its traceback has it; of sys.exit(text), the text."""
+    if isinstance(error, SystemExit):
+        return _describe_exit(error.code)
     name = type(error).__name__
     return f"{name}: {error}" if str(error) else name
+
+
+def has_failed(error: BaseException | None) -> bool:
+    """Whether it ends the script badly: not so sys.exit() and sys.exit(0)."""
+    return error is not None and not (isinstance(error, SystemExit) and not error.code)
+
+
+def _describe_exit(code: object) -> str:
+    return code if isinstance(code, str) else f"the script ended with sys.exit({code!r})"
 
 
 def _add_hooks() -> None:
@@ -156,6 +170,31 @@ def _add_hooks() -> None:
         _has_hooks = True
         atexit.register(_at_exit)
         sys.excepthook = _note_exception(sys.excepthook)
+        sys.exit = _exit
+
+
+_exit_code: object = None  # of the sys.exit that has ended the script
+_is_ending = False
+
+
+class _Exit(SystemExit):
+    """What sys.exit raises. It notes whether it ends the script, which Python tells nobody.
+
+    One that a script catches is dropped while a frame of the script runs. One that ends it is
+    dropped when there is none any more, or, if it is in a circle of references, after that.
+    """
+
+    def __del__(self) -> None:
+        global _exit_code
+        if _is_ending or sys._getframe().f_back is None:
+            _exit_code = self.code
+
+
+def _exit(status: Any = None, /) -> NoReturn:
+    """sys.exit of a process that is in a job."""
+    if status and threading.current_thread() is threading.main_thread():
+        raise _Exit(status)  # without a name here, which would be a circle of references
+    raise SystemExit(status)
 
 
 def _note_exception(shown_by: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,7 +210,13 @@ def _note_exception(shown_by: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _at_exit() -> None:
+    global _is_ending
     if _job is None:
+        return
+    _is_ending = True
+    gc.collect()  # maybe an _Exit
+    if _exit_code:
+        _job.fail(_describe_exit(_exit_code))
         return
     try:
         _job.leave()

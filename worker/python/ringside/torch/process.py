@@ -71,7 +71,7 @@ def shutdown() -> None:
     error = sys.exc_info()[1]
     if not _job.is_in_job():
         return
-    if error is not None:
+    if error is not None and _job.has_failed(error):
         _job.current().fail(_job.describe_error(error))
     else:
         _job.current().leave()

@@ -1,0 +1,81 @@
+/* Tests of what is told of steps that were not made. */
+#include "common/job/job.h"
+#include "ps-server/record/unmet.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+struct told {
+    char text[1024];
+    struct job job;
+};
+
+static void add(void *context, const char *sentence)
+{
+    struct told *told = context;
+    size_t used = strlen(told->text);
+    snprintf(told->text + used, sizeof(told->text) - used, "%s\n", sentence);
+}
+
+/* Of two workers that have made 90 and 120 steps. */
+static void check(struct told *told, const char *expected)
+{
+    struct results_rank ranks[2] = {{.made = 90}, {.made = 120}};
+    const struct coordinator coordinator = {
+        .job = &told->job, .results = {.ranks = ranks, .worker_count = 2}, .verdict = STATUS_OK};
+    told->text[0] = '\0';
+    unmet_tell(&coordinator, add, told);
+    assert_string_equal(told->text, expected);
+}
+
+static struct told open_job(const char *faults)
+{
+    struct told told = {.job = {.model = JOB_EXTERNAL_PREFIX "x", .workers = 2}};
+    told.job.steps = JOB_STEPS_OPEN;
+    snprintf(told.job.faults, sizeof(told.job.faults), "%s", faults);
+    return told;
+}
+
+static void faults_beyond_the_end_are_told(void **state)
+{
+    (void)state;
+    struct told told =
+        open_job("rank=0,step=90,stop=1s;rank=0,step=91,stop=1s;rank=1,step=91,stop=1s;"
+                 "shard=0,step=200,kill");
+    check(&told, "--fault rank=0,step=91,stop=1s never came: worker 0 made 90 steps\n"
+                 "--fault shard=0,step=200,kill never came: the job made 105 steps\n");
+    told.job.steps = 200; // is checked before the job begins
+    check(&told, "");
+}
+
+static void a_timeline_beyond_the_end_is_told(void **state)
+{
+    (void)state;
+    struct told told = open_job("");
+    check(&told, "");
+    told.job.timeline = true;
+    told.job.timeline_steps = (struct trace_window){0, UINT64_MAX};
+    check(&told, "");
+    told.job.timeline_steps = (struct trace_window){99, 120};
+    check(&told, "");
+    told.job.timeline_steps = (struct trace_window){99, 130};
+    check(&told,
+          "--timeline-steps 100..130 has not recorded all of them: the job made 120 steps\n");
+    told.job.timeline_steps = (struct trace_window){120, 130};
+    check(&told, "--timeline-steps 121..130 has recorded nothing: the job made 120 steps\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faults_beyond_the_end_are_told),
+        cmocka_unit_test(a_timeline_beyond_the_end_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
