@@ -35,6 +35,7 @@ class Job:
         self.description = _library.JobDescription()
         self.process_id = os.getpid()
         self.optimizer: Any = None  # the one whose gradients it exchanges
+        self.before_leave: Callable[[], None] | None = None
         self._is_described = self._is_started = False
         options = _library.Options(size=ctypes.sizeof(_library.Options), keeps_vectors=True)
         self._handle: ctypes.c_void_p | None = ctypes.c_void_p()
@@ -102,6 +103,8 @@ class Job:
                 if self.mode.split(":")[0] in ("ring", "local"):  # the job's optimizer has no use
                     self.call("keep_gradients")
             self.start()
+        if self._handle is not None and os.getpid() == self.process_id and self.before_leave:
+            self.before_leave()
         handle = self._give_up_handle()
         if handle is not None:
             self.library.call("leave", handle)

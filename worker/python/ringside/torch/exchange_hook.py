@@ -49,7 +49,7 @@ class Exchanged:
 
     def _begin(self) -> None:
         self._vectors.check_places()
-        self._vectors.copy_in_parameters()
+        self._vectors.follow_parameters()
         if self._job.call("begin_step") == _library.END:
             raise RingsideError(
                 f"the job has made its {self._job.description.steps} steps (--steps), and the "

@@ -1,17 +1,23 @@
 """A model's parameters and gradients in the two flat vectors of libringside.
 
 A parameter of 32-bit floats on the host becomes a view of the vectors, and so does its gradient,
-into which autograd's is copied once. A parameter on a GPU, or of 16 bits, has copies there.
+into which autograd's is copied once. A parameter of 16 bits has copies there, and so has one on a
+GPU, whose copies nobody waits for before they are needed.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
 from ringside._job import Job
 from ringside._library import RingsideError, UnsupportedError
+from ringside.torch import device_copies
+from ringside.torch.device_copies import DeviceCopies
 
 _COPIED = (torch.float16, torch.bfloat16)  # exchanged as float32
 
@@ -59,7 +65,8 @@ class _Slot:
 
     def __init__(self, name: str, parameter: torch.Tensor):
         self.name, self.parameter = name, parameter
-        self.is_view = parameter.dtype == torch.float32 and parameter.device.type == "cpu"
+        self.is_on_device = device_copies.is_on_device(parameter)
+        self.is_view = parameter.dtype == torch.float32 and not self.is_on_device
         self.dtype = parameter.dtype
         self.values = self.gradient = torch.empty(0)  # by FlatVectors
         self.sent = -1  # the version of the parameter's gradient when it was sent; -1: it has none
@@ -73,6 +80,14 @@ class _Slot:
             self.values.copy_(self.parameter)
             if self.is_view:
                 self.parameter.data = self.values
+
+    def copy_in(self) -> None:
+        """The vector has the parameter's values, wherever the script has them."""
+        if not self.is_view:
+            self.values.copy_(self.parameter)
+        elif self.parameter.data_ptr() != self.values.data_ptr():
+            self.values.copy_(self.parameter)  # the script has replaced .data
+            self.parameter.data = self.values
 
 
 class FlatVectors:
@@ -99,20 +114,44 @@ class FlatVectors:
         self._grads = self._vector("grads", count)
         for index, slot in enumerate(self.slots):
             slot.place(self._params, self._grads, int(job.call_raw("offset", index)))
+        self._has_copies = any(not slot.is_view for slot in self.slots)
+        self._copies = DeviceCopies()
+        self._on_device = [slot for slot in self.slots if slot.is_on_device]
+        self._coming: deque[tuple[int, Any, float]] = deque()  # gradients that are being copied
+        if self._on_device:
+            self._copies.lock(self._params)
+            self._copies.lock(self._grads)
 
     def _vector(self, name: str, count: int) -> torch.Tensor:
         memory = (ctypes.c_float * count).from_address(self._job.call_raw(name))
         return torch.frombuffer(memory, dtype=torch.float32)
 
+    @property
+    def needs_lock(self) -> bool:
+        """Whether hooks may run in several threads at once: autograd has one for each device."""
+        return len({slot.parameter.device for slot in self.slots}) > 1
+
     def copy_in_parameters(self) -> None:
-        """The vector has the parameters' values, wherever the script has them."""
+        """The vector has the parameters' values."""
+        self.settle()
         with torch.no_grad():
             for slot in self.slots:
-                if not slot.is_view:
-                    slot.values.copy_(slot.parameter)
-                elif slot.parameter.data_ptr() != slot.values.data_ptr():
-                    slot.values.copy_(slot.parameter)  # the script has replaced .data
-                    slot.parameter.data = slot.values
+                slot.copy_in()
+
+    def follow_parameters(self) -> None:
+        """The script has made an update. Those on a GPU are only needed at the job's end, which has
+        a digest of them."""
+        if self._on_device:
+            self._job.before_leave = self.copy_in_parameters
+        with torch.no_grad():
+            for slot in self.slots:
+                if not slot.is_on_device:
+                    slot.copy_in()
+
+    def settle(self) -> None:
+        """From here on the vectors may be written."""
+        if self._on_device:
+            self._copies.settle()
 
     def check_places(self) -> None:
         """Refuses what moves memory away from the vectors, or changes a parameter's type."""
@@ -128,11 +167,16 @@ class FlatVectors:
                     f"{slot.parameter.dtype} now: convert the model before"
                 )
 
-    def take_gradient(self, index: int, factor: float, keeps_none: bool) -> None:
+    def take_gradient(self, index: int, factor: float, keeps_none: bool) -> bool:
         """Copies the gradient, times factor, into the vector. A parameter without one gets zeros
-        there, and in `.grad` unless keeps_none."""
+        there, and in `.grad` unless keeps_none. False: the copy goes on; see come_gradients."""
         slot = self.slots[index]
         gradient = slot.parameter.grad
+        if slot.is_on_device and gradient is not None and not gradient.is_sparse:
+            event = self._copies.take(slot.gradient, gradient.detach())
+            self._coming.append((index, event, factor))
+            slot.sent = gradient._version
+            return False
         with torch.no_grad():
             if gradient is None:
                 slot.gradient.zero_()
@@ -149,6 +193,25 @@ class FlatVectors:
             slot.parameter.grad = slot.gradient.data  # with a version of its own
         gradient = slot.parameter.grad
         slot.sent = -1 if gradient is None else gradient._version
+        return True
+
+    @property
+    def has_coming(self) -> bool:
+        """Whether gradients are being copied."""
+        return bool(self._coming)
+
+    def come_gradients(self, waits: bool) -> Iterator[int]:
+        """Those whose copies have come, in their order. With waits: all."""
+        while self._coming:
+            index, event, factor = self._coming[0]
+            if waits:
+                event.synchronize()
+            elif not event.query():
+                return
+            self._coming.popleft()
+            if factor != 1.0:
+                self.slots[index].gradient.mul_(factor)
+            yield index
 
     def find_changed(self) -> str:
         """The name of a parameter whose gradient was written after it was sent; "" if none was."""
@@ -163,18 +226,26 @@ class FlatVectors:
         with torch.no_grad():
             if factor != 1.0:
                 self._grads.mul_(factor)
-            for slot in self.slots:
+            for slot in self.slots if self._has_copies else ():
                 if not slot.is_view and slot.parameter.requires_grad:
                     if slot.parameter.grad is None:
                         slot.parameter.grad = torch.empty_like(slot.parameter)
-                    slot.parameter.grad.copy_(slot.gradient)
+                    self._give(slot, slot.parameter.grad, slot.gradient)
+            self._copies.end_giving()
+
+    def _give(self, slot: _Slot, target: torch.Tensor, source: torch.Tensor) -> None:
+        if slot.is_on_device:
+            self._copies.give(target, source)
+        else:
+            target.copy_(source)
 
     def give_parameters(self) -> None:
         """Copies have what servers have made."""
         with torch.no_grad():
-            for slot in self.slots:
+            for slot in self.slots if self._has_copies else ():
                 if not slot.is_view:
-                    slot.parameter.copy_(slot.values)
+                    self._give(slot, slot.parameter, slot.values)
+            self._copies.end_giving()
 
     def versions(self) -> list[tuple[int, int]]:
         """How often torch has written each parameter, and where it is. The library's own writes

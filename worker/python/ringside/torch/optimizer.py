@@ -11,6 +11,7 @@ zero_grad() sets gradients to None, whatever set_to_none says: the next backward
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Callable
@@ -65,15 +66,29 @@ class Exchange:
         self.is_synchronized = False  # the mean gradients are there, and step() has not been
         self.skips = False  # within skip_synchronize()
         self._nodes: list[Any] = []  # torch drops the hooks of a node that nobody holds
+        self._lock = threading.RLock() if self._vectors.needs_lock else None
         for index, (_, parameter) in enumerate(parameters):
             self._add_hooks(index, parameter)
 
     def _add_hooks(self, index: int, parameter: torch.Tensor) -> None:
         """One before a gradient is written, and one after."""
-        parameter.register_hook(self._before_gradient)
+        before, note = self._before_gradient, self._note_gradient
+        if self._lock is not None:
+            before, note = self._before_gradient_locked, self._note_gradient_locked
+        parameter.register_hook(before)
         node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        node.register_hook(lambda *_: self._note_gradient(index))
+        node.register_hook(lambda *_: note(index))
         self._nodes.append(node)
+
+    def _before_gradient_locked(self, _: torch.Tensor) -> None:
+        assert self._lock is not None
+        with self._lock:
+            self._before_gradient(_)
+
+    def _note_gradient_locked(self, index: int) -> None:
+        assert self._lock is not None
+        with self._lock:
+            self._note_gradient(index)
 
     def _before_gradient(self, _: torch.Tensor) -> None:
         if not self._step_begun:
@@ -136,6 +151,7 @@ class Exchange:
         self._check_versions()
         if self._settings is not None:
             self._settings.tell()
+        self._vectors.settle()
         self._job.call("begin_gradients")
         self._step_begun = True
 
@@ -158,9 +174,17 @@ class Exchange:
                 f"would go on with it: freeze it before DistributedOptimizer, or use {OWN_UPDATES}"
             )
         is_alone = self.makes_updates and self._job.description.size == 1
-        self._vectors.take_gradient(index, self._before, is_alone)
+        is_there = self._vectors.take_gradient(index, self._before, is_alone)
         self._is_ready[index] = True
-        self._job.call("ready", index)
+        if is_there:
+            self._job.call("ready", index)
+        if self._vectors.has_coming:
+            self._send_come(waits=False)
+
+    def _send_come(self, waits: bool) -> None:
+        """Sends the gradients whose copies from a GPU have come."""
+        for index in self._vectors.come_gradients(waits):
+            self._job.call("ready", index)
 
     def synchronize(self) -> None:
         """Sends what is left, and waits for the gradients, or new parameters, of all."""
@@ -170,6 +194,7 @@ class Exchange:
             if not self._is_ready[index]:
                 self._send(index)  # the loss does not depend on it
         self._check_all()
+        self._send_come(waits=True)
         self._job.call("end_step")
         self._passes = [0] * len(self._passes)
         self._is_ready = [False] * len(self._is_ready)
@@ -207,7 +232,7 @@ class Exchange:
     def finish_step(self) -> None:
         """The update is made, or left out."""
         if self.makes_updates:
-            self._vectors.copy_in_parameters()
+            self._vectors.follow_parameters()
             self._next_step()
         self.is_synchronized = False
 
