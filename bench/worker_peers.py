@@ -76,18 +76,19 @@ def flags(configuration, *names):
 
 
 class Ddp(WorkerPeer):
-    """PyTorch's DistributedDataParallel over Gloo: static graph, gradients as views of buckets."""
+    """PyTorch's DistributedDataParallel over Gloo."""
 
     library = "pytorch"
     stages = [LAYOUT, MALLOC, OPTIMIZER,
-              {"bucket-mb": ("25", "4", "1"), "gradients": ("fresh", "kept")}, PINNING]
+              {"bucket-mb": ("25", "4", "1"), "gradients": ("fresh", "kept")},
+              {"static-graph": ("on", "off"), "bucket-view": ("on", "off")}, PINNING]
     way = "ddp"
 
     def commands(self, configuration, options):
         return [(rank, [script("pytorch_workers.py"), "--with", self.way, "--rank", rank,
                         "--workers", self.workers, *options,
                         *flags(configuration, "layout", "execution", "optimizer", "bucket-mb",
-                               "gradients")]) for rank in range(self.workers)]
+                               "gradients", "static-graph", "bucket-view")]) for rank in range(self.workers)]
 
 
 class Horovod(Ddp):

@@ -6,12 +6,14 @@ usage: pytorch_workers.py --with ddp|horovod|ringside|plain [--rank RANK] [--wor
                           [--folder FOLDER] MODEL BATCH
                           [--layout default|channels_last] [--execution eager|compile|compile-cpp]
                           [--optimizer default|foreach|fused] [--gradients fresh|kept]
-                          [--bucket-mb MB] [--cores own|shared]
+                          [--bucket-mb MB] [--static-graph on|off] [--bucket-view on|off]
+                          [--cores own|shared]
                           [--warmup STEPS] [--steps STEPS] [--blocks COUNT]
 
 BATCH is that of each worker, which computes with one thread. FOLDER is where DDP and Horovod meet; it is
-theirs alone. `ringside run` says who the workers of ringside.torch are. Gradients are memory of their own in each step (fresh), or kept and zeroed. Each prints a line of
-JSON for each block of so many steps. Run by bench/training-peers and bench/torch.
+theirs alone. `ringside run` says who the workers of ringside.torch are. Gradients are memory of their own
+in each step (fresh), or kept and zeroed. Each prints a line of JSON for each block of so many steps. Run
+by bench/training-peers and bench/torch.
 """
 import argparse
 import json
@@ -39,6 +41,8 @@ def parse_arguments():
     parser.add_argument("--optimizer", default="default", choices=("default", "foreach", "fused"))
     parser.add_argument("--gradients", default="fresh", choices=("fresh", "kept"))
     parser.add_argument("--bucket-mb", type=float, default=25)
+    parser.add_argument("--static-graph", default="on", choices=("on", "off"))
+    parser.add_argument("--bucket-view", default="on", choices=("on", "off"))
     parser.add_argument("--cores", default="shared", choices=("own", "shared"))
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--steps", type=int, default=100)
@@ -53,7 +57,8 @@ def join_ddp(arguments, model):
         "gloo", init_method=f"file://{arguments.folder}/store", rank=arguments.rank,
         world_size=arguments.workers)
     together = torch.nn.parallel.DistributedDataParallel(
-        model, static_graph=True, gradient_as_bucket_view=True, bucket_cap_mb=arguments.bucket_mb)
+        model, static_graph=arguments.static_graph == "on",
+        gradient_as_bucket_view=arguments.bucket_view == "on", bucket_cap_mb=arguments.bucket_mb)
     return together, models.make_optimizer(model, arguments.optimizer)
 
 
