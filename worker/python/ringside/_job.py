@@ -32,6 +32,7 @@ class Job:
 
     def __init__(self) -> None:
         self.library = _library.Library()
+        self._ready = self.library.functions["ready"]
         self.description = _library.JobDescription()
         self.process_id = os.getpid()
         self.optimizer: Any = None  # the one whose gradients it exchanges
@@ -46,6 +47,13 @@ class Job:
     def call(self, name: str, *arguments: Any) -> int:
         """Calls a function of the library with the handle. Raises RingsideError."""
         return self.library.call(name, self._use(), *arguments)
+
+    def ready(self, tensor: int) -> None:
+        """A gradient is there, of a step whose gradients this process has begun. It is called for
+        each tensor, and so does little: without a handle, the library refuses."""
+        status = self._ready(self._handle, tensor)
+        if status:
+            raise self.library.error_of(status)
 
     def call_raw(self, name: str, *arguments: Any) -> Any:
         """The same for one that does not return a status."""

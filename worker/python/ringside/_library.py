@@ -226,6 +226,7 @@ class Library:
 
     def __init__(self) -> None:
         self._library = _open()
+        self.functions: dict[str, Any] = {}
         for name, (result, arguments) in _FUNCTIONS.items():
             try:
                 function = getattr(self._library, "ringside_" + name)
@@ -236,16 +237,21 @@ class Library:
                 ) from None
             function.restype = result
             function.argtypes = arguments
+            self.functions[name] = function
 
     def call_raw(self, name: str, *arguments: Any) -> Any:
         """Calls a function, and returns what it returns."""
-        return getattr(self._library, "ringside_" + name)(*arguments)
+        return self.functions[name](*arguments)
 
     def call(self, name: str, *arguments: Any) -> int:
         """Calls one that returns a status, which is 0 or END here."""
-        status = int(self.call_raw(name, *arguments))
+        status = int(self.functions[name](*arguments))
         if status > END:
-            sentence = self.call_raw("error", None).decode("utf-8", "replace")
-            kind = UnsupportedError if status == _UNSUPPORTED else RingsideError
-            raise kind(sentence, status)
+            raise self.error_of(status)
         return status
+
+    def error_of(self, status: int) -> RingsideError:
+        """The last call of this thread has returned `status`."""
+        sentence = self.call_raw("error", None).decode("utf-8", "replace")
+        kind = UnsupportedError if status == _UNSUPPORTED else RingsideError
+        return kind(sentence, status)

@@ -79,7 +79,7 @@ class Exchanged:
         with torch.no_grad():
             for index, gradient in bucket.gradients:
                 self._vectors.slots[index].gradient.copy_(gradient)
-                self._job.call("ready", index)
+                self._job.ready(index)
         self._sent.append((bucket, future))
         if given.is_last():
             self._end()

@@ -69,15 +69,17 @@ class _Slot:
         self.is_view = parameter.dtype == torch.float32 and not self.is_on_device
         self.dtype = parameter.dtype
         self.values = self.gradient = torch.empty(0)  # by FlatVectors
+        self.place = 0  # of the values, in memory
         self.sent = -1  # the version of the parameter's gradient when it was sent; -1: it has none
 
-    def place(self, params: torch.Tensor, grads: torch.Tensor, offset: int) -> None:
+    def move_to(self, params: torch.Tensor, grads: torch.Tensor, offset: int) -> None:
         """Takes its part of the vectors, with the parameter's values."""
         shape, strides = self.parameter.shape, self.parameter.stride()
         with torch.no_grad():
             self.values = params.as_strided(shape, strides, offset)
             self.gradient = grads.as_strided(shape, strides, offset)
             self.values.copy_(self.parameter)
+            self.place = self.values.data_ptr()
             if self.is_view:
                 self.parameter.data = self.values
 
@@ -85,7 +87,7 @@ class _Slot:
         """The vector has the parameter's values, wherever the script has them."""
         if not self.is_view:
             self.values.copy_(self.parameter)
-        elif self.parameter.data_ptr() != self.values.data_ptr():
+        elif self.parameter.data_ptr() != self.place:
             self.values.copy_(self.parameter)  # the script has replaced .data
             self.parameter.data = self.values
 
@@ -113,11 +115,11 @@ class FlatVectors:
         self._params = self._vector("params", count)
         self._grads = self._vector("grads", count)
         for index, slot in enumerate(self.slots):
-            slot.place(self._params, self._grads, int(job.call_raw("offset", index)))
+            slot.move_to(self._params, self._grads, int(job.call_raw("offset", index)))
         self._has_copies = any(not slot.is_view for slot in self.slots)
         self._copies = DeviceCopies()
         self._on_device = [slot for slot in self.slots if slot.is_on_device]
-        self._coming: deque[tuple[int, Any, float]] = deque()  # gradients that are being copied
+        self.coming: deque[tuple[int, Any, float]] = deque()  # gradients that are being copied
         if self._on_device:
             self._copies.lock(self._params)
             self._copies.lock(self._grads)
@@ -143,9 +145,12 @@ class FlatVectors:
         a digest of them."""
         if self._on_device:
             self._job.before_leave = self.copy_in_parameters
-        with torch.no_grad():
-            for slot in self.slots:
-                if not slot.is_on_device:
+        for slot in self.slots:
+            # Those in their place need nothing, and are most of them.
+            if slot.is_view and slot.parameter.data_ptr() == slot.place:
+                continue
+            if not slot.is_on_device:
+                with torch.no_grad():
                     slot.copy_in()
 
     def settle(self) -> None:
@@ -170,24 +175,27 @@ class FlatVectors:
     def take_gradient(self, index: int, factor: float, keeps_none: bool) -> bool:
         """Copies the gradient, times factor, into the vector. A parameter without one gets zeros
         there, and in `.grad` unless keeps_none. False: the copy goes on; see come_gradients."""
+        # Without no_grad(), which costs more than the rest: only create_graph gives gradients that
+        # want gradients.
         slot = self.slots[index]
         gradient = slot.parameter.grad
+        if gradient is not None and gradient.requires_grad:
+            gradient = gradient.detach()
         if slot.is_on_device and gradient is not None and not gradient.is_sparse:
-            event = self._copies.take(slot.gradient, gradient.detach())
-            self._coming.append((index, event, factor))
+            event = self._copies.take(slot.gradient, gradient)
+            self.coming.append((index, event, factor))
             slot.sent = gradient._version
             return False
-        with torch.no_grad():
-            if gradient is None:
-                slot.gradient.zero_()
-            elif gradient.is_sparse:
-                raise UnsupportedError(
-                    f"the gradient of {slot.name} is sparse: use torch.nn.Embedding(sparse=False)"
-                )
-            elif gradient.data_ptr() != slot.gradient.data_ptr() or not slot.is_view:
-                slot.gradient.copy_(gradient)
-            if factor != 1.0:
-                slot.gradient.mul_(factor)
+        if gradient is None:
+            slot.gradient.zero_()
+        elif gradient.is_sparse:
+            raise UnsupportedError(
+                f"the gradient of {slot.name} is sparse: use torch.nn.Embedding(sparse=False)"
+            )
+        elif gradient.data_ptr() != slot.gradient.data_ptr() or not slot.is_view:
+            slot.gradient.copy_(gradient)
+        if factor != 1.0:
+            slot.gradient.mul_(factor)
         has_gradient = gradient is not None or (slot.parameter.requires_grad and not keeps_none)
         if slot.is_view and has_gradient:
             slot.parameter.grad = slot.gradient.data  # with a version of its own
@@ -195,20 +203,15 @@ class FlatVectors:
         slot.sent = -1 if gradient is None else gradient._version
         return True
 
-    @property
-    def has_coming(self) -> bool:
-        """Whether gradients are being copied."""
-        return bool(self._coming)
-
     def come_gradients(self, waits: bool) -> Iterator[int]:
         """Those whose copies have come, in their order. With waits: all."""
-        while self._coming:
-            index, event, factor = self._coming[0]
+        while self.coming:
+            index, event, factor = self.coming[0]
             if waits:
                 event.synchronize()
             elif not event.query():
                 return
-            self._coming.popleft()
+            self.coming.popleft()
             if factor != 1.0:
                 self.slots[index].gradient.mul_(factor)
             yield index

@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Callable
 
 import torch
@@ -77,7 +78,7 @@ class Exchange:
             before, note = self._before_gradient_locked, self._note_gradient_locked
         parameter.register_hook(before)
         node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        node.register_hook(lambda *_: note(index))
+        node.register_hook(partial(note, index))
         self._nodes.append(node)
 
     def _before_gradient_locked(self, _: torch.Tensor) -> None:
@@ -85,7 +86,7 @@ class Exchange:
         with self._lock:
             self._before_gradient(_)
 
-    def _note_gradient_locked(self, index: int) -> None:
+    def _note_gradient_locked(self, index: int, *_: Any) -> None:
         assert self._lock is not None
         with self._lock:
             self._note_gradient(index)
@@ -155,7 +156,7 @@ class Exchange:
         self._job.call("begin_gradients")
         self._step_begun = True
 
-    def _note_gradient(self, index: int) -> None:
+    def _note_gradient(self, index: int, *_: Any) -> None:
         self._passes[index] += 1
         if self._is_ready[index]:
             raise RingsideError(
@@ -177,14 +178,14 @@ class Exchange:
         is_there = self._vectors.take_gradient(index, self._before, is_alone)
         self._is_ready[index] = True
         if is_there:
-            self._job.call("ready", index)
-        if self._vectors.has_coming:
+            self._job.ready(index)
+        if self._vectors.coming:
             self._send_come(waits=False)
 
     def _send_come(self, waits: bool) -> None:
         """Sends the gradients whose copies from a GPU have come."""
         for index in self._vectors.come_gradients(waits):
-            self._job.call("ready", index)
+            self._job.ready(index)
 
     def synchronize(self) -> None:
         """Sends what is left, and waits for the gradients, or new parameters, of all."""
