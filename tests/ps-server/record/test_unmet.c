@@ -57,7 +57,7 @@ static void faults_beyond_the_end_are_told(void **state)
 static void a_timeline_beyond_the_end_is_told(void **state)
 {
     (void)state;
-    struct told told = open_job("");
+    struct told told = open_job("none");
     check(&told, "");
     told.job.timeline = true;
     told.job.timeline_steps = (struct trace_window){0, UINT64_MAX};
