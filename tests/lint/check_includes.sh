@@ -48,8 +48,8 @@ worker/device/cuda/kernels common/base common/optimizer worker/device
 worker/device/cuda/memory common/base worker/device/cuda/host
 worker/device/cuda/nccl common/base worker/device worker/device/cuda/host
 worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/memory worker/device/cuda/nccl
-worker/data/augment     common/base common/plan worker/device
 worker/data             common/base common/vector common/options common/plan worker/device
+worker/data/augment     common/base common/plan worker/device worker/data
 worker/data/batches     common/base common/trace common/vector common/plan worker/device worker/data worker/data/augment
 worker/data/images      common/base common/vector worker/device worker/data
 worker/data/npz         common/base common/plan worker/device worker/data
@@ -84,7 +84,7 @@ deploy/command          common/base common/trace common/vector common/options co
 
 # file                          may include no more than this, of what is ours; the first that matches
 narrower='
-worker/device/cuda/kernels/.*   worker/device/cuda/kernels/[^/]+\.(h|inc)|common/(optimizer/optimizer_formulas|base/random)\.h|worker/device/pixels\.h
+worker/device/cuda/kernels/.*   worker/device/cuda/kernels/[^/]+\.(h|inc)|common/(optimizer/optimizer_formulas|base/random)\.h|worker/device/(mixed_label|pixels)\.h
 worker/device/device\.c         common/base/(status|memory|random|log)\.h|worker/device/.*\.h
 worker/device/cuda/host/.*      common/base/(status|log|new_file|cache_folder)\.h|worker/device/cuda/host/[^/]+\.h
 worker/device/cuda/dnn/.*       common/base/(status|clock)\.h|worker/device/device\.h|worker/device/cuda/(dnn|host)/[^/]+\.h
@@ -160,7 +160,7 @@ worker/data/images/(jpeg_header|photo|square)
 worker/data/npz/(npy|zip)
 worker/data/pack/pack_format
 worker/data/preview/sheet
-worker/data/validation
+worker/data/(crop|scale_axis|validation)
 worker/exchange/chunks/ring_plan
 worker/model/(bucket_layers|description|network)
 worker/train/trial

@@ -18,6 +18,7 @@
 
 #include "common/base/status.h"
 #include "worker/device/device_spans.h"
+#include "worker/device/mixed_label.h"
 #include "worker/device/op_watch.h"
 #include "worker/device/pixels.h"
 
@@ -154,14 +155,15 @@ struct program_options {
 
 /* One batch. Borrowed for forward and the backward calls after it. */
 struct program_input {
-    const float *pixels;         // (N, C, H, W), host; NULL where the program takes bytes
-    const uint8_t *bytes;        // (N, C, H, W) as stored, host; NULL where it does not
-    const uint32_t *labels;      // (N), host; each below the channels of the last operation
-    const uint64_t *sample_keys; // (N); element i of dropout layer s of sample n is dropped if
+    const float *pixels;             // (N, C, H, W), host; NULL where the program takes bytes
+    const uint8_t *bytes;            // (N, C, H, W) as stored, host; NULL where it does not
+    const uint32_t *labels;          // (N), host; each below the channels of the last operation
+    const struct mixed_label *mixed; // (N), host: what samples are in part; NULL: none is
+    const uint64_t *sample_keys;     // (N); element i of dropout layer s of sample n is dropped if
                                  // random_element(random_mix(sample_keys[n] + s), i) < rate * 2^32,
                                  // i counted in (C, H, W) order
-    uint32_t count;              // the first so many samples count; the rest of N is padding
-    float gradient_scale;        // factor of each sample's gradient of the loss: 1/N for the mean
+    uint32_t count;       // the first so many samples count; the rest of N is padding
+    float gradient_scale; // factor of each sample's gradient of the loss: 1/N for the mean
     bool is_training;
     bool keeps_gradients; // backward may leave them where apply takes them: nobody awaits them
 

@@ -101,33 +101,50 @@ static void global_pooling_and_dropout_are_those_of_ref(void **state)
     ref_kernel_fixture_finish(&fixture);
 }
 
-static void the_loss_is_that_of_ref(void **state)
+/* Of samples with one label, or (mixed) with two. */
+static void check_loss(const struct mixed_label *mixed)
 {
-    (void)state;
     static const struct op op = {.kind = OP_SOFTMAX_LOSS, .x = {7, 1, 1}, .y = {7, 1, 1}};
     struct ref_kernel_fixture fixture;
     ref_kernel_fixture_init(&fixture, &ref_softmax_loss, &op, (uint32_t)BATCH, 3);
     fixture.input.count = 2;
     fixture.input.gradient_scale = 0.25f;
+    fixture.input.mixed = mixed;
     ref_kernel_fixture_forward(&fixture);
     ref_kernel_fixture_backward(&fixture);
-    const struct cuda_loss l = {7, 2, 0.25f};
+    const struct cuda_loss l = {7, 2, 0.25f, mixed != NULL};
     float *probabilities = allocate(7 * BATCH), *dx = allocate(7 * BATCH);
     double losses[BATCH], sum = 0;
     uint32_t hits[BATCH], correct = 0;
     for (size_t n = 0; n < BATCH; n++) {
-        body_loss(&l, fixture.x, fixture.labels, probabilities, losses, hits, n);
+        body_loss(&l, fixture.x, fixture.labels, mixed, probabilities, losses, hits, n);
         sum += n < 2 ? losses[n] : 0;
         correct += n < 2 ? hits[n] : 0;
     }
     for (size_t i = 0; i < 7 * BATCH; i++) {
-        body_loss_back(&l, probabilities, fixture.labels, dx, i);
+        body_loss_back(&l, probabilities, fixture.labels, mixed, dx, i);
     }
     assert_true(fabs(sum / fixture.result.loss_sum - 1) < TOLERANCE);
     assert_int_equal(correct, fixture.result.correct_count);
     check_nhwc(probabilities, fixture.y, op.y);
     check_nhwc(dx, fixture.dx, op.x);
     ref_kernel_fixture_finish(&fixture);
+}
+
+static void the_loss_is_that_of_ref(void **state)
+{
+    (void)state;
+    check_loss(NULL);
+}
+
+static void the_loss_of_mixed_samples_is_that_of_ref(void **state)
+{
+    (void)state;
+    struct mixed_label mixed[BATCH];
+    for (uint32_t n = 0; n < BATCH; n++) {
+        mixed[n] = (struct mixed_label){.other = (3 * n + 2) % 7, .share = 1 - 0.3f * (float)n};
+    }
+    check_loss(mixed);
 }
 
 #define FILTERS ((size_t)7 * 5 * 9)
@@ -218,6 +235,7 @@ int main(void)
         cmocka_unit_test(pooling_pads_and_subsamples_as_ref_does),
         cmocka_unit_test(global_pooling_and_dropout_are_those_of_ref),
         cmocka_unit_test(the_loss_is_that_of_ref),
+        cmocka_unit_test(the_loss_of_mixed_samples_is_that_of_ref),
         cmocka_unit_test(weights_come_to_the_librarys_layout_and_back),
         cmocka_unit_test(means_are_added_up_in_the_order_of_the_vectors),
     };

@@ -132,6 +132,63 @@ static void gradients_agree_with_finite_differences(void **state)
     }
 }
 
+/* A loss that is linear in what its probabilities should be. */
+static void a_mixed_sample_costs_what_its_two_labels_cost_by_their_shares(void **state)
+{
+    (void)state;
+    struct ref_kernel_fixture fixture;
+    double losses[2];
+    ref_kernel_fixture_init(&fixture, &ref_softmax_loss, &ten_classes, 1, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        fixture.labels[0] = i == 0 ? 4 : 7;
+        ref_kernel_fixture_forward(&fixture);
+        losses[i] = fixture.result.loss_sum;
+    }
+    const struct mixed_label mixed = {.other = 4, .share = 0.75f};
+    fixture.input.mixed = &mixed;
+    ref_kernel_fixture_forward(&fixture);
+    double expected = 0.25 * losses[0] + 0.75 * losses[1];
+    assert_true(fabs(fixture.result.loss_sum / expected - 1) < 1e-12);
+    ref_kernel_fixture_finish(&fixture);
+}
+
+static void gradients_of_mixed_samples_agree_with_finite_differences(void **state)
+{
+    (void)state;
+    // The other label may be the same.
+    static const struct mixed_label mixed[] = {{3, 0.5f}, {1, 0.75f}, {9, 1}, {0, 0}, {4, 0.9f}};
+    struct ref_kernel_fixture fixture;
+    ref_kernel_fixture_init(&fixture, &ref_softmax_loss, &ten_classes, 5, 8);
+    fixture.input.mixed = mixed;
+    fixture.input.gradient_scale = 0.2f;
+    ref_kernel_fixture_forward(&fixture);
+    ref_kernel_fixture_backward(&fixture);
+    double error =
+        gradient_check(scaled_loss, &fixture, fixture.x, fixture.dx, fixture.x_count, 0x1p-8f);
+    assert_true(error < 1e-5);
+    ref_kernel_fixture_finish(&fixture);
+}
+
+/* Whole labels with a share of 1 have the bits of labels alone. */
+static void a_share_of_one_is_an_unmixed_sample(void **state)
+{
+    (void)state;
+    static const struct mixed_label mixed[] = {{3, 1}, {1, 1}, {9, 1}};
+    struct ref_kernel_fixture plain, whole;
+    ref_kernel_fixture_init(&plain, &ref_softmax_loss, &ten_classes, 3, 5);
+    ref_kernel_fixture_init(&whole, &ref_softmax_loss, &ten_classes, 3, 5);
+    whole.input.mixed = mixed;
+    ref_kernel_fixture_forward(&plain);
+    ref_kernel_fixture_forward(&whole);
+    ref_kernel_fixture_backward(&plain);
+    ref_kernel_fixture_backward(&whole);
+    assert_true(plain.result.loss_sum == whole.result.loss_sum);
+    assert_int_equal(plain.result.correct_count, whole.result.correct_count);
+    assert_memory_equal(plain.dx, whole.dx, plain.x_count * sizeof(float));
+    ref_kernel_fixture_finish(&plain);
+    ref_kernel_fixture_finish(&whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +198,9 @@ int main(void)
         cmocka_unit_test(a_network_that_went_wrong_has_no_finite_loss),
         cmocka_unit_test(padding_counts_nowhere),
         cmocka_unit_test(gradients_agree_with_finite_differences),
+        cmocka_unit_test(a_mixed_sample_costs_what_its_two_labels_cost_by_their_shares),
+        cmocka_unit_test(gradients_of_mixed_samples_agree_with_finite_differences),
+        cmocka_unit_test(a_share_of_one_is_an_unmixed_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

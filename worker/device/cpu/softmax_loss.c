@@ -11,9 +11,31 @@ struct softmax_loss {
     size_t bytes;
 };
 
-/* One sample: its probabilities; returns its loss. */
-static double sample_loss(const float *logits, uint32_t classes, uint32_t label, float *probability,
-                          bool *ret_is_correct)
+/* The output of a sample's label: of two labels, by their shares, as the loss is linear in it. */
+static double wanted_output(const struct program_input *input, uint32_t n, const float *logits)
+{
+    double output = (double)logits[input->labels[n]];
+    if (input->mixed == NULL) {
+        return output;
+    }
+    double share = (double)input->mixed[n].share;
+    return share * output + (1 - share) * (double)logits[input->mixed[n].other];
+}
+
+/* What the probability of a class should be. */
+static float target_of(const struct program_input *input, uint32_t n, uint32_t class)
+{
+    bool is_label = class == input->labels[n];
+    if (input->mixed == NULL) {
+        return is_label ? 1.0f : 0.0f;
+    }
+    const struct mixed_label *mixed = &input->mixed[n];
+    return (is_label ? mixed->share : 0.0f) + (class == mixed->other ? 1 - mixed->share : 0.0f);
+}
+
+/* Sample n: its probabilities; returns its loss. */
+static double sample_loss(const struct program_input *input, uint32_t n, const float *logits,
+                          uint32_t classes, float *probability, bool *ret_is_correct)
 {
     uint32_t largest = 0;
     for (uint32_t k = 1; k < classes; k++) {
@@ -30,8 +52,8 @@ static double sample_loss(const float *logits, uint32_t classes, uint32_t label,
     for (uint32_t k = 0; k < classes; k++) {
         probability[k] = (float)((double)probability[k] / sum);
     }
-    *ret_is_correct = largest == label;
-    return log(sum) - ((double)logits[label] - (double)logits[largest]);
+    *ret_is_correct = largest == input->labels[n];
+    return log(sum) - (wanted_output(input, n, logits) - (double)logits[largest]);
 }
 
 static enum status loss_forward(struct node *node)
@@ -43,7 +65,7 @@ static enum status loss_forward(struct node *node)
     for (uint32_t n = 0; n < context->input->count; n++) {
         bool is_correct;
         context->result.loss_sum +=
-            sample_loss(node->x->data + (size_t)n * classes, classes, context->input->labels[n],
+            sample_loss(context->input, n, node->x->data + (size_t)n * classes, classes,
                         loss->probabilities + (size_t)n * classes, &is_correct);
         context->result.correct_count += is_correct;
     }
@@ -62,8 +84,9 @@ static enum status loss_backward(struct node *node)
         const float *probability = loss->probabilities + (size_t)n * classes;
         float *grad = node->x->grad + (size_t)n * classes;
         for (uint32_t k = 0; k < classes; k++) {
-            float hit = n < input->count && k == input->labels[n] ? 1.0f : 0.0f;
-            grad[k] = n < input->count ? (probability[k] - hit) * input->gradient_scale : 0;
+            bool counts = n < input->count;
+            float target = counts ? target_of(input, n, k) : 0;
+            grad[k] = counts ? (probability[k] - target) * input->gradient_scale : 0;
         }
     }
     return STATUS_OK;

@@ -23,6 +23,7 @@ struct cuda_pass {
     float gradient_scale;
     bool is_training;
     bool sums_over_workers; // which waits for them, in the middle
+    bool is_mixed;          // samples have two labels
 };
 
 /* Rows in the order of the parameters. */
@@ -57,6 +58,7 @@ struct node_context {
     double *host_sums; // host: sums that are added up over workers
 
     uint32_t *labels;
+    struct mixed_label *mixed;
     uint64_t *sample_keys;
     double *losses;
     uint32_t *hits;

@@ -25,6 +25,10 @@ static enum status bring_input(struct cuda_program *program, const struct progra
     const struct node_context *context = &program->context;
     int result =
         upload(program, context->labels, input->labels, context->batch * sizeof(*input->labels));
+    if (result == 0 && input->mixed != NULL) {
+        result =
+            upload(program, context->mixed, input->mixed, context->batch * sizeof(*input->mixed));
+    }
     if (result == 0 && input->is_training) {
         result = upload(program, context->sample_keys, input->sample_keys,
                         context->batch * sizeof(*input->sample_keys));
@@ -203,6 +207,7 @@ static void begin_pass(struct cuda_program *program, const struct program_input 
         .gradient_scale = input->gradient_scale,
         .is_training = input->is_training,
         .sums_over_workers = input->sum_over_workers != NULL,
+        .is_mixed = input->mixed != NULL,
     };
     context->sum_over_workers = input->sum_over_workers;
     context->sum_context = input->context;

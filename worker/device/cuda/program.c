@@ -95,6 +95,7 @@ static void lay_out_vectors(struct cuda_program *program)
     context->statistics = take(program, program->statistic_count * sizeof(float));
     context->weights = take(program, context->weight_bytes);
     context->labels = take(program, context->batch * sizeof(uint32_t));
+    context->mixed = take(program, context->batch * sizeof(struct mixed_label));
     context->sample_keys = take(program, context->batch * sizeof(uint64_t));
     context->losses = take(program, context->batch * sizeof(double));
     context->hits = take(program, context->batch * sizeof(uint32_t));

@@ -41,7 +41,7 @@ static uint32_t bits_of(float value)
 static bool is_same(const struct cuda_pass *a, const struct cuda_pass *b)
 {
     return a->count == b->count && a->is_training == b->is_training &&
-           a->sums_over_workers == b->sums_over_workers &&
+           a->sums_over_workers == b->sums_over_workers && a->is_mixed == b->is_mixed &&
            bits_of(a->gradient_scale) == bits_of(b->gradient_scale);
 }
 

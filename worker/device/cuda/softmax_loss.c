@@ -22,7 +22,8 @@ static struct cuda_loss shape_of(const struct node *node)
     const struct cuda_pass *pass = &node->context->pass;
     return (struct cuda_loss){.classes = node->op.x.channels,
                               .count = pass->count,
-                              .gradient_scale = pass->gradient_scale};
+                              .gradient_scale = pass->gradient_scale,
+                              .is_mixed = pass->is_mixed};
 }
 
 static enum status loss_forward(struct node *node)
@@ -30,8 +31,8 @@ static enum status loss_forward(struct node *node)
     const struct node_context *context = node->context;
     const struct cuda_loss shape = shape_of(node);
     return cuda_check(kernel_loss(context->type, &shape, node->x->data, context->labels,
-                                  ((struct softmax_loss *)node)->probabilities, context->losses,
-                                  context->hits, context->batch, context->stream),
+                                  context->mixed, ((struct softmax_loss *)node)->probabilities,
+                                  context->losses, context->hits, context->batch, context->stream),
                       "compute the loss");
 }
 
@@ -44,7 +45,7 @@ static enum status loss_backward(struct node *node)
     }
     return cuda_check(kernel_loss_back(context->type, &shape,
                                        ((struct softmax_loss *)node)->probabilities,
-                                       context->labels, node->x->grad,
+                                       context->labels, context->mixed, node->x->grad,
                                        (size_t)context->batch * shape.classes, context->stream),
                       "compute the gradient of the loss");
 }

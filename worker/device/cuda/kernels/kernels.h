@@ -5,6 +5,7 @@
 #define WORKER_DEVICE_CUDA_KERNELS_KERNELS_H
 
 #include "common/optimizer/optimizer_formulas.h"
+#include "worker/device/mixed_label.h"
 #include "worker/device/pixels.h"
 
 #include <stdbool.h>
@@ -61,6 +62,7 @@ struct cuda_dropout {
 struct cuda_loss {
     uint32_t classes, count; // count: samples that are not padding
     float gradient_scale;
+    bool is_mixed; // samples have two labels; otherwise `mixed` is not read
 };
 
 #define CUDA_NORM_RUN  16 // rows that are added up in float
@@ -173,10 +175,11 @@ int kernel_dropout(enum cuda_type type, const struct cuda_shape *shape,
                    const struct cuda_dropout *dropout, const uint64_t *sample_keys,
                    const void *from, void *to, size_t count, void *stream);
 int kernel_loss(enum cuda_type type, const struct cuda_loss *loss, const void *x,
-                const uint32_t *labels, float *probabilities, double *losses, uint32_t *hits,
-                size_t samples, void *stream);
+                const uint32_t *labels, const struct mixed_label *mixed, float *probabilities,
+                double *losses, uint32_t *hits, size_t samples, void *stream);
 int kernel_loss_back(enum cuda_type type, const struct cuda_loss *loss, const float *probabilities,
-                     const uint32_t *labels, void *dx, size_t count, void *stream);
+                     const uint32_t *labels, const struct mixed_label *mixed, void *dx,
+                     size_t count, void *stream);
 int kernel_bias(enum cuda_type type, const float *bias, void *y, size_t outputs, bool has_relu,
                 size_t count, void *stream);
 
