@@ -204,16 +204,31 @@ enum status errand_pack(const char *path, uint32_t quality)
     return put > 0 && fflush(stdout) == 0 ? STATUS_OK : STATUS_IO;
 }
 
+static bool print_label(const json_t *names, uint32_t label)
+{
+    const char *name = json_string_value(json_array_get(names, label));
+    return name != NULL ? printf("%s", name) > 0 : printf("%u", label) > 0;
+}
+
+/* "cat", or of a mixed image "cat 0.7 + dog 0.3". */
+static bool print_label_of(const struct preview_account *account, uint32_t i, const json_t *names)
+{
+    const struct mixed_label *mixed = &account->mixed[i];
+    if (!account->is_mixed) {
+        return print_label(names, account->labels[i]);
+    }
+    return print_label(names, account->labels[i]) && printf(" %.2f + ", (double)mixed->share) > 0 &&
+           print_label(names, mixed->other) && printf(" %.2f", 1 - (double)mixed->share) > 0;
+}
+
 /* The labels of a sheet, as they lie on it: the names of the classes, if they have any. */
 static bool print_labels(const struct preview_account *account, const char *class_text)
 {
     json_t *names = class_text != NULL ? json_loads(class_text, 0, NULL) : NULL;
     bool is_written = true;
     for (uint32_t i = 0; i < account->count && is_written; i++) {
-        const char *name = json_string_value(json_array_get(names, account->labels[i]));
         const char *mark = i % SHEET_ACROSS == 0 ? "labels  " : ", ";
-        is_written = name != NULL ? printf("%s%s", mark, name) > 0
-                                  : printf("%s%u", mark, account->labels[i]) > 0;
+        is_written = printf("%s", mark) > 0 && print_label_of(account, i, names);
         bool ends_row = i % SHEET_ACROSS == SHEET_ACROSS - 1 || i == account->count - 1;
         is_written = is_written && (!ends_row || putchar('\n') != EOF);
     }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOWN "flip, crop:P, rotate:D, colour:S, cutout:N, cifar"
+#define KNOWN \
+    "flip, crop:P, rotate:D, colour:S, cutout:N, resized-crop:A..B, mixup:A, cifar, imagenet"
 
 struct row {
     const char *name, *letter; // letter: of its number; NULL: it takes none
@@ -26,6 +27,7 @@ struct preset {
 
 static const struct preset presets[] = {
     {"cifar", "flip,crop:4"},
+    {"imagenet", "resized-crop:0.08..1,flip,colour:0.4"},
 };
 
 /* A part of a text between commas. */
@@ -56,17 +58,16 @@ static const struct row *find_row(struct word name)
     return NULL;
 }
 
-/* The number behind a colon, to the last byte of the word. */
-static bool read_amount(struct word word, size_t name_size, double *ret_amount)
+/* A number that is the whole word. */
+static bool read_amount(struct word word, double *ret_amount)
 {
     char text[32], *end;
-    size_t size = word.size - name_size;
-    if (size < 2 || size > sizeof(text) ||
-        strspn(word.text + name_size + 1, "0123456789.") < size - 1) {
+    if (word.size == 0 || word.size >= sizeof(text) ||
+        strspn(word.text, "0123456789.") < word.size) {
         return false;
     }
-    memcpy(text, word.text + name_size + 1, size - 1);
-    text[size - 1] = '\0';
+    memcpy(text, word.text, word.size);
+    text[word.size] = '\0';
     double amount = strtod(text, &end);
     if (*end != '\0') {
         return false;
@@ -75,10 +76,31 @@ static bool read_amount(struct word word, size_t name_size, double *ret_amount)
     return true;
 }
 
+/* Two numbers with two points between them, in their order. */
+static bool read_range(struct word word, double *ret_least, double *ret_most)
+{
+    const char *points = memmem(word.text, word.size, "..", 2);
+    if (points == NULL) {
+        return false;
+    }
+    size_t first = (size_t)(points - word.text);
+    struct word second = {points + 2, word.size - first - 2};
+    return read_amount((struct word){word.text, first}, ret_least) &&
+           read_amount(second, ret_most) && *ret_least <= *ret_most;
+}
+
+static bool is_range(const struct row *row)
+{
+    return row == &rows[AUGMENT_RESIZED_CROP];
+}
+
 static enum status refuse_amount(const struct row *row, char *ret_why, size_t why_size)
 {
     if (row->letter == NULL) {
         snprintf(ret_why, why_size, "%s takes no number", row->name);
+    } else if (is_range(row)) {
+        snprintf(ret_why, why_size, "%s needs two numbers from %g to %g, in order: %s:%s",
+                 row->name, row->least, row->most, row->name, row->letter);
     } else {
         snprintf(ret_why, why_size, "%s needs a number from %g to %g: %s:%s", row->name, row->least,
                  row->most, row->name, row->letter);
@@ -103,17 +125,24 @@ static enum status read_word(struct word word, struct augmentation *augmentation
                  word.text);
         return STATUS_INVALID;
     }
-    double *amount = &augmentation->amounts[row - rows], given = 1;
+    double *amount = &augmentation->amounts[row - rows], given = 1, most = row->most;
     if (*amount != 0) {
         snprintf(ret_why, why_size, "%s is there twice", row->name);
         return STATUS_INVALID;
     }
-    bool has_number = colon != NULL;
-    if (has_number != (row->letter != NULL) ||
-        (has_number && !read_amount(word, name_size, &given)) || !is_fit(row, given)) {
+    bool is_read = colon == NULL;
+    if (colon != NULL) {
+        struct word number = {colon + 1, word.size - name_size - 1};
+        is_read = is_range(row) ? read_range(number, &given, &most) : read_amount(number, &given);
+    }
+    if ((colon != NULL) != (row->letter != NULL) || !is_read || !is_fit(row, given) ||
+        !is_fit(row, most)) {
         return refuse_amount(row, ret_why, why_size);
     }
     *amount = given;
+    if (is_range(row)) {
+        augmentation->amounts[AUGMENT_CROP_MOST] = most;
+    }
     return STATUS_OK;
 }
 

@@ -97,6 +97,20 @@ enum status dataset_read_bytes(const struct dataset *dataset, uint64_t index, ui
     return status;
 }
 
+bool dataset_has_parts(const struct dataset *dataset)
+{
+    return dataset->ops->read_part != NULL;
+}
+
+enum status dataset_read_part(const struct dataset *dataset, uint64_t index,
+                              const struct crop_draw *part, uint8_t *ret_bytes, uint32_t *ret_label)
+{
+    assert(index < dataset->sample_count);
+    enum status status = dataset->ops->read_part(dataset, index, part, ret_bytes, ret_label);
+    assert(status != STATUS_OK || *ret_label < dataset->class_count);
+    return status;
+}
+
 static void scale_plane(const uint8_t *bytes, size_t count, float scale, float shift,
                         float *restrict ret_pixels)
 {

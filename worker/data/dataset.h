@@ -6,6 +6,7 @@
 #define WORKER_DATA_DATASET_H
 
 #include "common/base/status.h"
+#include "worker/data/crop.h"
 #include "worker/device/device.h"
 
 #include <stdbool.h>
@@ -43,6 +44,11 @@ struct dataset_ops {
     enum status (*read_bytes)(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
                               uint32_t *ret_label);
     void (*convert)(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);
+
+    /* Of images that are decoded each time; NULL: they are not. As read_bytes, of a part that is
+     * drawn of the stored image and scaled to the size of a sample. */
+    enum status (*read_part)(const struct dataset *dataset, uint64_t index,
+                             const struct crop_draw *part, uint8_t *ret_bytes, uint32_t *ret_label);
     void (*close)(struct dataset *dataset);
 };
 
@@ -67,6 +73,12 @@ enum status dataset_read(const struct dataset *dataset, uint64_t index, float *r
 bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_source);
 enum status dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
                                uint32_t *ret_label);
+
+/* Whether parts of images can be read: see read_part of dataset_ops. */
+bool dataset_has_parts(const struct dataset *dataset);
+enum status dataset_read_part(const struct dataset *dataset, uint64_t index,
+                              const struct crop_draw *part, uint8_t *ret_bytes,
+                              uint32_t *ret_label);
 
 /* For datasets whose samples are stored as bytes: pixels of their stored size, by scale and shift
  * of each channel. */

@@ -28,6 +28,14 @@ static enum status normalized_read_bytes(const struct dataset *dataset, uint64_t
     return dataset_read_bytes(normalized->inner, index, ret_bytes, ret_label);
 }
 
+static enum status normalized_read_part(const struct dataset *dataset, uint64_t index,
+                                        const struct crop_draw *part, uint8_t *ret_bytes,
+                                        uint32_t *ret_label)
+{
+    const struct normalized *normalized = (const struct normalized *)dataset;
+    return dataset_read_part(normalized->inner, index, part, ret_bytes, ret_label);
+}
+
 static void normalized_close(struct dataset *dataset)
 {
     struct normalized *normalized = (struct normalized *)dataset;
@@ -40,6 +48,15 @@ static const struct dataset_ops normalized_ops = {
     .describe = normalized_describe,
     .read_bytes = normalized_read_bytes,
     .convert = dataset_convert_as_described,
+    .close = normalized_close,
+};
+
+static const struct dataset_ops normalized_part_ops = {
+    .read = dataset_read_by_bytes,
+    .describe = normalized_describe,
+    .read_bytes = normalized_read_bytes,
+    .convert = dataset_convert_as_described,
+    .read_part = normalized_read_part,
     .close = normalized_close,
 };
 
@@ -76,7 +93,7 @@ enum status dataset_normalize(struct dataset *inner, const struct normalization 
         return status == STATUS_OK ? STATUS_NO_MEMORY : status;
     }
     normalized->base = *inner;
-    normalized->base.ops = &normalized_ops;
+    normalized->base.ops = dataset_has_parts(inner) ? &normalized_part_ops : &normalized_ops;
     normalized->inner = inner;
     bool is_given = normalization->kind == NORMALIZATION_GIVEN;
     for (uint32_t c = 0; c < inner->sample.channels; c++) {

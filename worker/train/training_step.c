@@ -52,6 +52,7 @@ static struct program_input input_of(struct trainer *trainer, const struct batch
         .pixels = batch->pixels,
         .bytes = batch->bytes,
         .labels = batch->labels,
+        .mixed = batch->mixed,
         .sample_keys = batch->sample_keys,
         .count = batch->count,
         .gradient_scale = gradient_scale(trainer, batch),

@@ -25,13 +25,17 @@ static struct augmentation parse(const char *text)
 static void a_list_is_read_in_any_order(void **state)
 {
     (void)state;
-    struct augmentation all = parse("cutout:8,colour:0.25,rotate:12.5,crop:4,flip");
+    struct augmentation all =
+        parse("cutout:8,mixup:0.2,colour:0.25,rotate:12.5,resized-crop:0.35..0.9,crop:4,flip");
     const struct augmentation expected = {{
         [AUGMENT_FLIP] = 1,
         [AUGMENT_CROP] = 4,
         [AUGMENT_ROTATE] = 12.5,
         [AUGMENT_COLOUR] = 0.25,
         [AUGMENT_CUTOUT] = 8,
+        [AUGMENT_RESIZED_CROP] = 0.35,
+        [AUGMENT_MIXUP] = 0.2,
+        [AUGMENT_CROP_MOST] = 0.9,
     }};
     assert_memory_equal(&all, &expected, sizeof(all));
     assert_true(augmentation_is_on(&all));
@@ -48,6 +52,9 @@ static void a_preset_stands_for_its_list_and_may_be_part_of_one(void **state)
 {
     (void)state;
     struct augmentation preset = parse("cifar"), list = parse("flip,crop:4");
+    assert_memory_equal(&preset, &list, sizeof(preset));
+    preset = parse("imagenet");
+    list = parse("colour:0.4,resized-crop:0.08..1,flip");
     assert_memory_equal(&preset, &list, sizeof(preset));
     struct augmentation more = parse("cifar,cutout:16"), longer = parse("cutout:16,flip,crop:4");
     assert_memory_equal(&more, &longer, sizeof(more));
@@ -81,6 +88,16 @@ static void what_is_wrong_is_named(void **state)
         {"flip,flip", "flip is there twice"},
         {"cifar,crop:2", "crop is there twice"},
         {"cifar:4", "there is no 'cifar:4'"},
+        {"resized-crop", "resized-crop needs two numbers from 0.01 to 1, in order"},
+        {"resized-crop:0.5", "resized-crop:A..B"},
+        {"resized-crop:..1", "resized-crop:A..B"},
+        {"resized-crop:0.5..", "resized-crop:A..B"},
+        {"resized-crop:0.5...1", "resized-crop:A..B"},
+        {"resized-crop:0.9..0.5", "resized-crop:A..B"},
+        {"resized-crop:0..1", "resized-crop:A..B"},
+        {"resized-crop:0.5..1.5", "resized-crop:A..B"},
+        {"imagenet,resized-crop:0.5..1", "resized-crop is there twice"},
+        {"mixup:0.01", "mixup needs a number from 0.05 to 1: mixup:A"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct augmentation untouched = {{7}};

@@ -17,9 +17,14 @@ struct row {
 };
 
 static const struct row rows[AUGMENT_KIND_COUNT] = {
-    [AUGMENT_FLIP] = {change_flip, false},     [AUGMENT_CROP] = {change_crop, true},
-    [AUGMENT_ROTATE] = {change_rotate, false}, [AUGMENT_COLOUR] = {change_colour, false},
+    [AUGMENT_FLIP] = {change_flip, false},
+    [AUGMENT_CROP] = {change_crop, true},
+    [AUGMENT_ROTATE] = {change_rotate, false},
+    [AUGMENT_COLOUR] = {change_colour, false},
     [AUGMENT_CUTOUT] = {change_cutout, true},
+    // Before the others, of the stored image; and after them, of two.
+    [AUGMENT_RESIZED_CROP] = {NULL, false},
+    [AUGMENT_MIXUP] = {NULL, false},
 };
 
 static const char *const names[AUGMENT_KIND_COUNT] = {
@@ -27,6 +32,12 @@ static const char *const names[AUGMENT_KIND_COUNT] = {
     AUGMENT_MAP(X)
 #undef X
 };
+
+/* Each has a key of its own, so that one more changes nothing of what the others draw. */
+static uint64_t own_key(uint64_t key, size_t kind)
+{
+    return random_mix(key + kind);
+}
 
 /* The byte whose value is nearest to zero. */
 static uint8_t blank_of(float scale, float shift)
@@ -62,15 +73,26 @@ enum status augment_check(const struct augmentation *augmentation,
     return STATUS_OK;
 }
 
+struct crop_draw augment_part(const struct augmentation *augmentation, uint64_t key)
+{
+    return (struct crop_draw){.least = augmentation->amounts[AUGMENT_RESIZED_CROP],
+                              .most = augmentation->amounts[AUGMENT_CROP_MOST],
+                              .key = own_key(key, AUGMENT_RESIZED_CROP)};
+}
+
+struct mixup augment_mixup(const struct augmentation *augmentation, uint64_t key)
+{
+    return mixup_draw(augmentation->amounts[AUGMENT_MIXUP], own_key(key, AUGMENT_MIXUP));
+}
+
 void augment_apply(const struct augmentation *augmentation, const struct augment_image *image,
                    uint64_t key, uint8_t *bytes, uint8_t *spare)
 {
     uint8_t *from = bytes, *to = spare;
     for (size_t i = 0; i < AUGMENT_KIND_COUNT; i++) {
-        // Each has a key of its own, so that one more changes nothing of what the others draw.
-        uint64_t own_key = random_mix(key + i);
         double amount = augmentation->amounts[i];
-        if (amount != 0 && rows[i].apply(image, amount, own_key, from, to)) {
+        bool is_here = amount != 0 && rows[i].apply != NULL;
+        if (is_here && rows[i].apply(image, amount, own_key(key, i), from, to)) {
             uint8_t *swapped = from;
             from = to;
             to = swapped;

@@ -10,7 +10,8 @@ static bool count_bytes(struct batch_slots *slots, uint64_t batch_size, uint64_t
                         uint64_t *ret_slot_bytes)
 {
     uint64_t slot_bytes, pixel_bytes, sample_count = slots->count * batch_size;
-    uint64_t of_sample = sizeof(uint64_t) + 2 * sizeof(uint32_t); // key, label, index
+    // Key, mixed label, label, index.
+    uint64_t of_sample = sizeof(uint64_t) + sizeof(struct mixed_label) + 2 * sizeof(uint32_t);
     if (__builtin_mul_overflow(batch_size, sample_bytes, &slot_bytes) ||
         __builtin_add_overflow(slot_bytes, MEMORY_ALIGNMENT - 1, &slot_bytes) ||
         __builtin_mul_overflow(slot_bytes, slots->count, &pixel_bytes) ||
@@ -36,12 +37,14 @@ enum status batch_slots_init(struct batch_slots *slots, uint32_t count, uint32_t
     }
     char *pixels = slots->memory;
     uint64_t *keys = (void *)(pixels + count * slot_bytes);
-    uint32_t *labels = (void *)(keys + sample_count);
+    struct mixed_label *mixed = (void *)(keys + sample_count);
+    uint32_t *labels = (void *)(mixed + sample_count);
     uint32_t *indices = labels + sample_count;
     for (uint64_t i = 0; i < count; i++) {
         slots->list[i] = (struct batch_slot){
             .pixels = pixels + i * slot_bytes,
             .labels = labels + i * batch_size,
+            .mixed = mixed + i * batch_size,
             .indices = indices + i * batch_size,
             .sample_keys = keys + i * batch_size,
         };

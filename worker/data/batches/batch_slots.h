@@ -16,6 +16,7 @@ struct batch_position {
 struct batch_slot {
     void *pixels; // (batch_size, C, H, W), floats or bytes
     uint32_t *labels;
+    struct mixed_label *mixed;
     uint32_t *indices;
     uint64_t *sample_keys;
     uint32_t count;
@@ -27,7 +28,7 @@ struct batch_slot {
 struct batch_slots {
     struct batch_slot *list; // (count), owned, views into the memory
     uint32_t count;
-    void *memory; // owned: pixels of all slots, keys, labels, indices
+    void *memory; // owned: pixels of all slots, keys, mixed, labels, indices
     uint64_t memory_bytes;
     struct device *device; // that has locked it, borrowed; NULL: none has
 };

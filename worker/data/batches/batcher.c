@@ -167,8 +167,10 @@ static enum status fill(struct batcher *batcher, const struct batch_slot *slot, 
             break;
         }
         uint32_t index = i < slot->count ? slot->indices[i] : 0;
-        void *pixels = (char *)slot->pixels + i * sample_bytes;
-        status = sample_reader_read(&batcher->reader, room, epoch, index, pixels, &slot->labels[i]);
+        const struct sample_target target = {.pixels = (char *)slot->pixels + i * sample_bytes,
+                                             .label = &slot->labels[i],
+                                             .mixed = &slot->mixed[i]};
+        status = sample_reader_read(&batcher->reader, room, epoch, index, &target);
         if (status != STATUS_OK) {
             break;
         }
@@ -331,7 +333,8 @@ static enum status init(struct batcher *batcher, const struct dataset *dataset)
     if (status != STATUS_OK) {
         return status;
     }
-    status = sample_reader_init(&batcher->reader, &batcher->options, dataset);
+    status = sample_reader_init(&batcher->reader, &batcher->options, dataset,
+                                sampler_part(batcher->sampler));
     if (status != STATUS_OK) {
         return status;
     }
@@ -461,6 +464,7 @@ enum status batcher_next(struct batcher *batcher, struct batch *ret_batch)
         .pixels = batcher->options.reads_bytes ? NULL : slot->pixels,
         .bytes = batcher->options.reads_bytes ? slot->pixels : NULL,
         .labels = slot->labels,
+        .mixed = sample_reader_mixes(&batcher->reader) ? slot->mixed : NULL,
         .sample_keys = slot->sample_keys,
         .count = slot->count,
         .epoch = slot->position.epoch,

@@ -6,7 +6,9 @@
  * used in this epoch. So N workers together see what one would, in the same steps. With is_local
  * each worker permutes and keeps to its own fixed part of the samples instead.
  *
- * Training images are changed as the augmentation says, by keys of (seed, epoch, sample).
+ * Training images are changed as the augmentation says, by keys of (seed, epoch, sample). With
+ * mixup each is mixed with another of the samples that this worker may take, as that one is in this
+ * epoch; the label with the larger share is the one in `labels`.
  *
  * Evaluation: batches of the part `rank` of `world` of all samples in their order, once; the last
  * batch is padded, and says so. */
@@ -27,12 +29,13 @@ struct loaders;
 
 /* Valid until the next batcher_next. */
 struct batch {
-    const float *pixels;         // (batch_size, C, H, W); NULL where it has bytes
-    const uint8_t *bytes;        // (batch_size, C, H, W) as stored; NULL where it has pixels
-    const uint32_t *labels;      // (batch_size)
-    const uint64_t *sample_keys; // (batch_size) as program_input wants them:
-                                 // random_key(seed, RANDOM_DROPOUT, epoch, sample index)
-    uint32_t count;              // samples that count; the rest is padding (a copy of sample 0)
+    const float *pixels;             // (batch_size, C, H, W); NULL where it has bytes
+    const uint8_t *bytes;            // (batch_size, C, H, W) as stored; NULL where it has pixels
+    const uint32_t *labels;          // (batch_size)
+    const struct mixed_label *mixed; // (batch_size); NULL: no sample is mixed of two
+    const uint64_t *sample_keys;     // (batch_size) as program_input wants them:
+                                     // random_key(seed, RANDOM_DROPOUT, epoch, sample index)
+    uint32_t count;                  // samples that count; the rest is padding (a copy of sample 0)
     uint64_t epoch;
 };
 

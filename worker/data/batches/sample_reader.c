@@ -4,13 +4,14 @@
 
 #include "common/base/log.h"
 #include "common/base/random.h"
+#include "worker/data/augment/resized_crop.h"
 
 #include <stdlib.h>
 
 struct sample_room {
     struct idle_entry entry;
-    uint8_t *spare;  // (C, H, W)
-    uint8_t bytes[]; // (C, H, W), and the spare ones
+    uint8_t *bytes, *spare, *other; // (C, H, W), behind the scratch
+    uint64_t scratch[];             // (crop_bytes)
 };
 
 static uint64_t bytes_of_sample(const struct sample_reader *reader)
@@ -41,14 +42,18 @@ static enum status prepare_augmentation(struct sample_reader *reader)
     }
     reader->stored_bytes = pixels_bytes(&source);
     reader->augments = true;
+    bool crops = reader->augmentation.amounts[AUGMENT_RESIZED_CROP] > 0;
+    reader->crops_part = crops && dataset_has_parts(reader->dataset);
+    reader->crop_bytes = crops && !reader->crops_part ? resized_crop_scratch(&reader->image) : 0;
     return STATUS_OK;
 }
 
 enum status sample_reader_init(struct sample_reader *reader, const struct batcher_options *options,
-                               const struct dataset *dataset)
+                               const struct dataset *dataset, struct span partners)
 {
     *reader = (struct sample_reader){
         .dataset = dataset,
+        .partners = partners,
         .augmentation = options->augmentation,
         .seed = options->seed,
         .reads_bytes = options->reads_bytes,
@@ -71,19 +76,30 @@ void sample_reader_finish(struct sample_reader *reader)
     *reader = (struct sample_reader){0};
 }
 
+static struct sample_room *create_room(const struct sample_reader *reader)
+{
+    struct sample_room *room =
+        malloc(sizeof(*room) + reader->crop_bytes + 3 * reader->stored_bytes);
+    if (room != NULL) {
+        room->bytes = (uint8_t *)room->scratch + reader->crop_bytes;
+        room->spare = room->bytes + reader->stored_bytes;
+        room->other = room->spare + reader->stored_bytes;
+    }
+    return room;
+}
+
 enum status sample_reader_begin(struct sample_reader *reader, struct sample_room **ret_room)
 {
     struct sample_room *room = NULL;
     if (reader->augments) {
         room = (struct sample_room *)idle_list_take(&reader->rooms);
         if (room == NULL) {
-            room = malloc(sizeof(*room) + 2 * reader->stored_bytes);
+            room = create_room(reader);
         }
         if (room == NULL) {
             log_error("not enough memory to change an image");
             return STATUS_NO_MEMORY;
         }
-        room->spare = room->bytes + reader->stored_bytes;
     }
     *ret_room = room;
     return STATUS_OK;
@@ -96,33 +112,90 @@ void sample_reader_end(struct sample_reader *reader, struct sample_room *room)
     }
 }
 
-/* The same pixels or bytes as without an augmentation, of a changed image. */
-static enum status read_augmented(const struct sample_reader *reader, struct sample_room *room,
-                                  uint64_t key, uint32_t index, void *ret_pixels,
-                                  uint32_t *ret_label)
+bool sample_reader_mixes(const struct sample_reader *reader)
 {
-    uint8_t *bytes = reader->reads_bytes ? ret_pixels : room->bytes;
-    enum status status = dataset_read_bytes(reader->dataset, index, bytes, ret_label);
+    return reader->augments && reader->augmentation.amounts[AUGMENT_MIXUP] > 0;
+}
+
+/* The bytes of a stored image, or of a part of it. */
+static enum status read_stored(const struct sample_reader *reader, struct sample_room *room,
+                               uint64_t key, uint64_t index, uint8_t *ret_bytes,
+                               uint32_t *ret_label)
+{
+    const struct crop_draw part = augment_part(&reader->augmentation, key);
+    if (reader->crops_part) {
+        return dataset_read_part(reader->dataset, index, &part, ret_bytes, ret_label);
+    }
+    enum status status = dataset_read_bytes(reader->dataset, index, ret_bytes, ret_label);
+    if (status == STATUS_OK && reader->crop_bytes > 0) {
+        resized_crop(&reader->image, &part, room->scratch, ret_bytes);
+    }
+    return status;
+}
+
+/* All changes but mixup. */
+static enum status read_changed(const struct sample_reader *reader, struct sample_room *room,
+                                uint64_t key, uint64_t index, uint8_t *ret_bytes,
+                                uint32_t *ret_label)
+{
+    enum status status = read_stored(reader, room, key, index, ret_bytes, ret_label);
+    if (status == STATUS_OK) {
+        augment_apply(&reader->augmentation, &reader->image, key, ret_bytes, room->spare);
+    }
+    return status;
+}
+
+static uint64_t key_of(const struct sample_reader *reader, uint64_t epoch, uint64_t index)
+{
+    return random_key(reader->seed, RANDOM_AUGMENT, epoch, index);
+}
+
+/* Mixes another sample into `bytes`. */
+static enum status mix(const struct sample_reader *reader, struct sample_room *room, uint64_t epoch,
+                       uint32_t index, uint8_t *bytes, const struct sample_target *target)
+{
+    const struct mixup mixup = augment_mixup(&reader->augmentation, key_of(reader, epoch, index));
+    uint64_t partner = reader->partners.offset + mixup_partner(&mixup, reader->partners.count);
+    float share = (float)mixup.share / MIXUP_ONE;
+    uint32_t label = *target->label, other;
+    enum status status =
+        read_changed(reader, room, key_of(reader, epoch, partner), partner, room->other, &other);
     if (status != STATUS_OK) {
         return status;
     }
-    augment_apply(&reader->augmentation, &reader->image, key, bytes, room->spare);
-    if (!reader->reads_bytes) {
-        dataset_convert(reader->dataset, bytes, ret_pixels);
-    }
+    mixup_blend(&mixup, room->other, reader->stored_bytes, bytes);
+    bool is_less = mixup.share < MIXUP_ONE / 2;
+    *target->label = is_less ? other : label;
+    *target->mixed = (struct mixed_label){.other = is_less ? label : other,
+                                          .share = is_less ? 1 - share : share};
     return STATUS_OK;
 }
 
+/* The same pixels or bytes as without an augmentation, of a changed image. */
+static enum status read_augmented(const struct sample_reader *reader, struct sample_room *room,
+                                  uint64_t epoch, uint32_t index,
+                                  const struct sample_target *target)
+{
+    uint8_t *bytes = reader->reads_bytes ? target->pixels : room->bytes;
+    enum status status =
+        read_changed(reader, room, key_of(reader, epoch, index), index, bytes, target->label);
+    if (status == STATUS_OK && sample_reader_mixes(reader)) {
+        status = mix(reader, room, epoch, index, bytes, target);
+    }
+    if (status == STATUS_OK && !reader->reads_bytes) {
+        dataset_convert(reader->dataset, bytes, target->pixels);
+    }
+    return status;
+}
+
 enum status sample_reader_read(const struct sample_reader *reader, struct sample_room *room,
-                               uint64_t epoch, uint32_t index, void *ret_pixels,
-                               uint32_t *ret_label)
+                               uint64_t epoch, uint32_t index, const struct sample_target *target)
 {
     if (reader->augments) {
-        uint64_t key = random_key(reader->seed, RANDOM_AUGMENT, epoch, index);
-        return read_augmented(reader, room, key, index, ret_pixels, ret_label);
+        return read_augmented(reader, room, epoch, index, target);
     }
     if (reader->reads_bytes) {
-        return dataset_read_bytes(reader->dataset, index, ret_pixels, ret_label);
+        return dataset_read_bytes(reader->dataset, index, target->pixels, target->label);
     }
-    return dataset_read(reader->dataset, index, ret_pixels, ret_label);
+    return dataset_read(reader->dataset, index, target->pixels, target->label);
 }

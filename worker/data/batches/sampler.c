@@ -107,6 +107,11 @@ void sampler_destroy(struct sampler *sampler)
     free(sampler);
 }
 
+struct span sampler_part(const struct sampler *sampler)
+{
+    return sampler->part;
+}
+
 uint64_t sampler_step_count(const struct sampler *sampler)
 {
     return sampler->step_count;

@@ -10,6 +10,7 @@
 #define WORKER_DATA_BATCHES_SAMPLER_H
 
 #include "common/base/status.h"
+#include "common/vector/layout.h"
 #include "worker/data/batches/batcher.h"
 
 #include <stdint.h>
@@ -20,6 +21,9 @@ struct sampler;
  * training at least the global batch. */
 enum status sampler_create(const struct batcher_options *options, struct sampler **ret_sampler);
 void sampler_destroy(struct sampler *sampler); // NULL is fine
+
+/* The samples that this worker may take. */
+struct span sampler_part(const struct sampler *sampler);
 
 /* Batches of an epoch (evaluation: of the one pass; 0 if this worker's part is empty). */
 uint64_t sampler_step_count(const struct sampler *sampler);

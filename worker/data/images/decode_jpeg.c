@@ -44,7 +44,14 @@ static void convert_cmyk(uint8_t *bytes, size_t pixels, bool is_inverted)
     }
 }
 
-/* Width, height and orientation of what will be decoded, and room for it. */
+static struct square_part scaled(struct square_part part, int eighths)
+{
+    double scale = eighths / 8.0;
+    return (struct square_part){part.left * scale, part.top * scale, part.width * scale,
+                                part.height * scale};
+}
+
+/* Width, height, orientation and part of what will be decoded, and room for it. */
 static enum status plan(const struct decoder_task *task, struct jpeg_header *ret_header,
                         struct square_source *ret_source)
 {
@@ -61,7 +68,8 @@ static enum status plan(const struct decoder_task *task, struct jpeg_header *ret
     if (status != STATUS_OK) {
         return status;
     }
-    uint32_t side = header.width < header.height ? header.width : header.height;
+    uint32_t side;
+    struct square_part part = decoder_part(task, header.width, header.height, &side);
     const tjscalingfactor scale = {.num = decode_jpeg_eighths(side, task->target), .denom = 8};
     uint32_t width = (uint32_t)TJSCALED((int)header.width, scale);
     uint32_t height = (uint32_t)TJSCALED((int)header.height, scale);
@@ -73,7 +81,8 @@ static enum status plan(const struct decoder_task *task, struct jpeg_header *ret
     *ret_source = (struct square_source){.pixels = task->room->bytes,
                                          .width = width,
                                          .height = height,
-                                         .orientation = header.orientation};
+                                         .orientation = header.orientation,
+                                         .part = scaled(part, scale.num)};
     return STATUS_OK;
 }
 

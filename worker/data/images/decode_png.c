@@ -37,8 +37,12 @@ enum status decode_png_run(const struct decoder_task *task, struct square_source
         snprintf(task->why, task->why_size, "its data are broken: %s", image.message);
         return STATUS_MALFORMED;
     }
+    uint32_t side;
     *ret_source =
-        (struct square_source){.width = image.width, .height = image.height, .orientation = 1};
+        (struct square_source){.width = image.width,
+                               .height = image.height,
+                               .orientation = 1,
+                               .part = decoder_part(task, image.width, image.height, &side)};
     enum status status = read_pixels(&image, task);
     png_image_free(&image);
     ret_source->pixels = task->room->bytes;

@@ -10,6 +10,7 @@
 struct decoder {
     uint32_t size;
     struct square *square;
+    const struct crop_draw *part; // borrowed
     struct decoder_room room;
 };
 
@@ -62,6 +63,23 @@ void decoder_destroy(struct decoder *decoder)
     free(decoder);
 }
 
+struct square_part decoder_part(const struct decoder_task *task, uint32_t width, uint32_t height,
+                                uint32_t *ret_side)
+{
+    if (task->part == NULL) {
+        *ret_side = width < height ? width : height;
+        return (struct square_part){0};
+    }
+    struct crop_box box = crop_draw_box(task->part, width, height);
+    *ret_side = box.width < box.height ? box.width : box.height;
+    return (struct square_part){box.left, box.top, box.width, box.height};
+}
+
+void decoder_set_part(struct decoder *decoder, const struct crop_draw *part)
+{
+    decoder->part = part;
+}
+
 bool decoder_is_png(const uint8_t *bytes, size_t size)
 {
     return size >= 8 && memcmp(bytes, "\x89PNG\r\n\x1A\n", 8) == 0;
@@ -73,6 +91,7 @@ enum status decoder_run(struct decoder *decoder, const uint8_t *bytes, size_t si
     struct decoder_task task = {.bytes = bytes,
                                 .size = size,
                                 .target = decoder->size,
+                                .part = decoder->part,
                                 .room = &decoder->room,
                                 .why = ret_why,
                                 .why_size = why_size};

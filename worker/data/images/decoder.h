@@ -7,6 +7,7 @@
 #define WORKER_DATA_IMAGES_DECODER_H
 
 #include "common/base/status.h"
+#include "worker/data/crop.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +22,10 @@ struct decoder;
 /* `size` is that of the results, in pixels. */
 enum status decoder_create(uint32_t size, struct decoder **ret_decoder);
 void decoder_destroy(struct decoder *decoder); // NULL is fine
+
+/* Which part of images is made from here on: the one that is drawn, of an image as it is stored
+ * (before it is turned), borrowed; NULL, as at first: the centred square. */
+void decoder_set_part(struct decoder *decoder, const struct crop_draw *part);
 
 /* Writes (3, size, size). STATUS_MALFORMED, with the reason in ret_why: the image is broken, or of
  * a kind that cannot be decoded; ret_pixels is scratch then. One thread at a time. */

@@ -20,14 +20,19 @@ enum status decoder_check_size(uint32_t width, uint32_t height, char *ret_why, s
 struct decoder_task {
     const uint8_t *bytes; // (size), borrowed
     size_t size;
-    uint32_t target;           // pixels of the short side that are wanted
-    struct decoder_room *room; // borrowed
-    char *why;                 // (why_size), borrowed
+    uint32_t target;              // pixels of the short side that are wanted
+    const struct crop_draw *part; // borrowed; NULL: the centred square
+    struct decoder_room *room;    // borrowed
+    char *why;                    // (why_size), borrowed
     size_t why_size;
 };
 
 /* The smallest scale, in eighths, at which the short side of an image has the target; 8 at most. */
 int decode_jpeg_eighths(uint32_t side, uint32_t target);
+
+/* The part of an image that is drawn, where one is wanted, and its short side. */
+struct square_part decoder_part(const struct decoder_task *task, uint32_t width, uint32_t height,
+                                uint32_t *ret_side);
 
 /* Decodes with a short side of at least the target, where the image has as much. *ret_source lies
  * in the room. */

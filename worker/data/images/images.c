@@ -194,8 +194,9 @@ static enum status read_into(const struct images *images, uint64_t index, struct
 
 /* ---- the dataset ---- */
 
-static enum status images_read_bytes(const struct dataset *dataset, uint64_t index,
-                                     uint8_t *ret_bytes, uint32_t *ret_label)
+static enum status images_read_part(const struct dataset *dataset, uint64_t index,
+                                    const struct crop_draw *part, uint8_t *ret_bytes,
+                                    uint32_t *ret_label)
 {
     const struct images *images = (const struct images *)dataset;
     struct reader *reader = take_reader(images);
@@ -203,9 +204,17 @@ static enum status images_read_bytes(const struct dataset *dataset, uint64_t ind
         log_error("not enough memory to decode an image");
         return STATUS_NO_MEMORY;
     }
+    decoder_set_part(reader->decoder, part);
     enum status status = read_into(images, index, reader, ret_bytes, ret_label);
+    decoder_set_part(reader->decoder, NULL);
     idle_list_return(&images->readers->idle, &reader->entry);
     return status;
+}
+
+static enum status images_read_bytes(const struct dataset *dataset, uint64_t index,
+                                     uint8_t *ret_bytes, uint32_t *ret_label)
+{
+    return images_read_part(dataset, index, NULL, ret_bytes, ret_label);
 }
 
 enum status images_read_whole(const struct dataset *dataset, uint64_t index,
@@ -314,5 +323,6 @@ const struct dataset_ops dataset_images_ops = {
     .describe = images_describe,
     .read_bytes = images_read_bytes,
     .convert = images_convert,
+    .read_part = images_read_part,
     .close = images_close,
 };

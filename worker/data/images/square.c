@@ -1,9 +1,8 @@
-/* Two passes, along rows and then along columns, with weights of 22 bits behind the point. */
+/* Two passes, along rows and then along columns, by scale_axis.h. */
 #include "worker/data/images/square.h"
 
 #include "worker/data/images/square_loops.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 struct square {
     uint32_t size;
-    struct square_axis columns, rows;
+    struct scale_axis columns, rows;
     const struct square_loops *loops; // for this machine
     uint8_t *narrow;                  // (rows of the source, 3, size): after the first pass
     size_t narrow_capacity;
@@ -30,8 +29,8 @@ enum status square_create(uint32_t size, struct square **ret_square)
     }
     square->size = size;
     square->loops = &square_loops[variant_best()];
-    square->columns.taps = calloc(size, sizeof(struct square_tap));
-    square->rows.taps = calloc(size, sizeof(struct square_tap));
+    square->columns.taps = calloc(size, sizeof(struct scale_tap));
+    square->rows.taps = calloc(size, sizeof(struct scale_tap));
     square->stored = calloc((size_t)size * size, CHANNELS);
     if (square->columns.taps == NULL || square->rows.taps == NULL || square->stored == NULL) {
         square_destroy(square);
@@ -56,26 +55,21 @@ void square_destroy(struct square *square)
     free(square);
 }
 
-/* Writes the weights of one tap, whose sum is 1 up to rounding. */
-static void fill_weights(struct square_tap *tap, double centre, double width, int32_t *ret_weights)
+/* The pixels of an axis, of `extent`, that are used: the middle `side` of them, or a part. */
+static struct scale_part middle_of(uint32_t extent, uint32_t side)
 {
-    double sum = 0;
-    for (uint32_t i = 0; i < tap->count; i++) {
-        sum += fmax(0, 1 - fabs(tap->first + i + 0.5 - centre) / width);
-    }
-    for (uint32_t i = 0; i < tap->count; i++) {
-        double share = fmax(0, 1 - fabs(tap->first + i + 0.5 - centre) / width) / sum;
-        ret_weights[i] = (int32_t)(share * (1 << SQUARE_WEIGHT_BITS) + 0.5);
-    }
+    return (struct scale_part){.begin = (extent - side) / 2.0, .side = side, .high = extent};
 }
 
-/* Plans an axis: `extent` pixels of the source, the middle `side` of which become `size`. */
-static enum status plan_axis(struct square_axis *axis, uint32_t size, uint32_t extent,
-                             uint32_t side)
+static struct scale_part part_of(uint32_t extent, double begin, double side)
 {
-    double scale = (double)side / size, width = fmax(1, scale);
-    double begin = (extent - side) / 2.0;
-    size_t needed = size * ((size_t)ceil(2 * width) + 2);
+    double end = fmin(extent, ceil(begin + side));
+    return (struct scale_part){begin, side, (uint32_t)begin, (uint32_t)end};
+}
+
+static enum status plan_axis(struct scale_axis *axis, uint32_t size, struct scale_part part)
+{
+    size_t needed = scale_axis_weights(size, &part);
     if (needed > axis->capacity) {
         int32_t *weights = realloc(axis->weights, needed * sizeof(*weights));
         if (weights == NULL) {
@@ -84,18 +78,23 @@ static enum status plan_axis(struct square_axis *axis, uint32_t size, uint32_t e
         axis->weights = weights;
         axis->capacity = needed;
     }
-    size_t used = 0;
-    for (uint32_t i = 0; i < size; i++) {
-        double centre = begin + (i + 0.5) * scale;
-        double low = fmax(0, centre - width + 0.5), high = fmin(extent, centre + width + 0.5);
-        struct square_tap tap = {.first = (uint32_t)low, .weights_at = used};
-        tap.count = (uint32_t)high - tap.first;
-        assert(tap.count > 0 && used + tap.count <= axis->capacity);
-        fill_weights(&tap, centre, width, axis->weights + used);
-        used += tap.count;
-        axis->taps[i] = tap;
-    }
+    scale_axis_plan(axis, size, &part);
     return STATUS_OK;
+}
+
+static enum status plan_axes(struct square *square, const struct square_source *source)
+{
+    const struct square_part *part = &source->part;
+    uint32_t side = source->width < source->height ? source->width : source->height;
+    bool is_middle = part->width <= 0;
+    enum status status = plan_axis(&square->columns, square->size,
+                                   is_middle ? middle_of(source->width, side)
+                                             : part_of(source->width, part->left, part->width));
+    return status != STATUS_OK
+               ? status
+               : plan_axis(&square->rows, square->size,
+                           is_middle ? middle_of(source->height, side)
+                                     : part_of(source->height, part->top, part->height));
 }
 
 /* Where the pixel (row, column) of the upright image lies in the stored one. */
@@ -156,7 +155,7 @@ static const uint8_t *row_of(const struct square *square, const struct square_so
 }
 
 /* Behind the last row or column of the source that an axis needs. */
-static uint32_t end_of(const struct square_axis *axis, uint32_t size)
+static uint32_t end_of(const struct scale_axis *axis, uint32_t size)
 {
     return axis->taps[size - 1].first + axis->taps[size - 1].count;
 }
@@ -165,7 +164,7 @@ static uint32_t end_of(const struct square_axis *axis, uint32_t size)
 static void scale(const struct square *square, const struct square_source *source,
                   uint8_t *ret_pixels)
 {
-    const struct square_axis *rows = &square->rows;
+    const struct scale_axis *rows = &square->rows;
     uint32_t size = square->size, first = rows->taps[0].first, end = end_of(rows, size);
     size_t row_bytes = (size_t)size * CHANNELS, plane = (size_t)size * size;
     for (uint32_t row = first; row < end; row++) {
@@ -173,7 +172,7 @@ static void scale(const struct square *square, const struct square_source *sourc
                               square->narrow + (row - first) * row_bytes);
     }
     for (uint32_t row = 0; row < size; row++) {
-        const struct square_tap *tap = &rows->taps[row];
+        const struct scale_tap *tap = &rows->taps[row];
         const uint8_t *from = square->narrow + (tap->first - first) * row_bytes;
         for (size_t c = 0; c < CHANNELS; c++) {
             square->loops->join(tap, rows->weights + tap->weights_at, from + c * size, row_bytes,
@@ -186,10 +185,8 @@ enum status square_make(struct square *square, const struct square_source *sourc
                         uint8_t *ret_pixels)
 {
     uint32_t size = square->size;
-    uint32_t side = source->width < source->height ? source->width : source->height;
     bool is_upright = source->orientation == 1;
-    if (plan_axis(&square->columns, size, source->width, side) != STATUS_OK ||
-        plan_axis(&square->rows, size, source->height, side) != STATUS_OK ||
+    if (plan_axes(square, source) != STATUS_OK ||
         make_room(&square->last, &square->last_capacity, (size_t)source->width * CHANNELS + 1) !=
             STATUS_OK) {
         return STATUS_NO_MEMORY;

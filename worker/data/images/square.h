@@ -1,10 +1,10 @@
-/* Scales the centred square of an image to the size that a model takes, and turns it upright.
+/* Scales the centred square of an image, or a part of it, to the size that a model takes, and turns
+ * it upright.
  *
  * The short side of the image becomes `size` pixels, and the middle of the long side is kept: what
  * torchvision's Resize and CenterCrop do one after the other, without the pixels that would be cut
- * off. The filter is a triangle, as wide as a pixel of the result, so nothing is skipped where
- * images shrink; where they grow it is bilinear. Weights are whole numbers, so all machines get the
- * same bits. */
+ * off. scale_axis.h has the filter. Of a part, no pixel outside of it is used, so it is what
+ * torchvision's resized_crop makes of it. */
 #ifndef WORKER_DATA_IMAGES_SQUARE_H
 #define WORKER_DATA_IMAGES_SQUARE_H
 
@@ -14,11 +14,17 @@
 
 struct square;
 
+/* Of an image as it was decoded, in its pixels. */
+struct square_part {
+    double left, top, width, height;
+};
+
 /* An image as it was decoded. */
 struct square_source {
     const uint8_t *pixels; // (height, width, 3)
     uint32_t width, height;
-    uint32_t orientation; // EXIF's, 1 to 8
+    uint32_t orientation;    // EXIF's, 1 to 8
+    struct square_part part; // zeroed: the centred square
 };
 
 enum status square_create(uint32_t size, struct square **ret_square);

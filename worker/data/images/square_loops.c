@@ -10,15 +10,9 @@
 typedef uint32_t pixel_words __attribute__((vector_size(16)));
 typedef int32_t pixel_sums __attribute__((vector_size(16)));
 
-VARIANT_BODY int32_t round_sum(int32_t sum)
-{
-    int32_t value = (sum + (1 << (SQUARE_WEIGHT_BITS - 1))) >> SQUARE_WEIGHT_BITS;
-    return value > 255 ? 255 : value;
-}
-
 /* Of `count` pixels of the result, `to` of the first channel. Inlined with a constant where that is
  * the tile. */
-VARIANT_BODY void narrow_tile(const struct square_tap *taps, const int32_t *all_weights,
+VARIANT_BODY void narrow_tile(const struct scale_tap *taps, const int32_t *all_weights,
                               const uint8_t *from, uint32_t size, uint32_t count, uint8_t *to)
 {
     pixel_sums tile[TILE];
@@ -36,12 +30,12 @@ VARIANT_BODY void narrow_tile(const struct square_tap *taps, const int32_t *all_
     }
     for (uint32_t i = 0; i < count; i++) {
         for (size_t c = 0; c < SQUARE_CHANNELS; c++) {
-            to[c * size + i] = (uint8_t)round_sum(tile[i][c]);
+            to[c * size + i] = scale_round(tile[i][c]);
         }
     }
 }
 
-VARIANT_BODY void narrow_body(const struct square_axis *axis, uint32_t size, const uint8_t *from,
+VARIANT_BODY void narrow_body(const struct scale_axis *axis, uint32_t size, const uint8_t *from,
                               uint8_t *to)
 {
     uint32_t i = 0;
@@ -54,7 +48,7 @@ VARIANT_BODY void narrow_body(const struct square_axis *axis, uint32_t size, con
 }
 
 /* Inlined with a constant where `count` is the tile. */
-VARIANT_BODY void join_tile(const struct square_tap *tap, const int32_t *weights,
+VARIANT_BODY void join_tile(const struct scale_tap *tap, const int32_t *weights,
                             const uint8_t *from, size_t stride, size_t count, uint8_t *to)
 {
     int32_t sums[TILE] = {0};
@@ -66,11 +60,11 @@ VARIANT_BODY void join_tile(const struct square_tap *tap, const int32_t *weights
         }
     }
     for (size_t i = 0; i < count; i++) {
-        to[i] = (uint8_t)round_sum(sums[i]);
+        to[i] = scale_round(sums[i]);
     }
 }
 
-VARIANT_BODY void join_body(const struct square_tap *tap, const int32_t *weights,
+VARIANT_BODY void join_body(const struct scale_tap *tap, const int32_t *weights,
                             const uint8_t *from, size_t stride, size_t count, uint8_t *to)
 {
     size_t i = 0;
@@ -83,12 +77,12 @@ VARIANT_BODY void join_body(const struct square_tap *tap, const int32_t *weights
 }
 
 #define DEFINE_LOOPS(name, target)                                                                \
-    target static void narrow_##name(const struct square_axis *axis, uint32_t size,               \
+    target static void narrow_##name(const struct scale_axis *axis, uint32_t size,                \
                                      const uint8_t *from, uint8_t *to)                            \
     {                                                                                             \
         narrow_body(axis, size, from, to);                                                        \
     }                                                                                             \
-    target static void join_##name(const struct square_tap *tap, const int32_t *weights,          \
+    target static void join_##name(const struct scale_tap *tap, const int32_t *weights,           \
                                    const uint8_t *from, size_t stride, size_t count, uint8_t *to) \
     {                                                                                             \
         join_body(tap, weights, from, stride, count, to);                                         \

@@ -4,31 +4,18 @@
 #define WORKER_DATA_IMAGES_SQUARE_LOOPS_H
 
 #include "common/vector/variants.h"
+#include "worker/data/scale_axis.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define SQUARE_CHANNELS    3
-#define SQUARE_WEIGHT_BITS 22 // behind the point
-
-/* The pixels of an axis of the source that make one of the result. */
-struct square_tap {
-    uint32_t first, count;
-    size_t weights_at;
-};
-
-/* An axis of the result. */
-struct square_axis {
-    struct square_tap *taps; // (size)
-    int32_t *weights;        // (capacity), of all taps
-    size_t capacity;
-};
+#define SQUARE_CHANNELS 3
 
 struct square_loops {
     /* Scales a row of pixels (width, 3), behind which a byte can be read, to (3, size). */
-    void (*narrow)(const struct square_axis *axis, uint32_t size, const uint8_t *from, uint8_t *to);
+    void (*narrow)(const struct scale_axis *axis, uint32_t size, const uint8_t *from, uint8_t *to);
     /* Adds up tap->count rows of `count` bytes that lie `stride` apart. */
-    void (*join)(const struct square_tap *tap, const int32_t *weights, const uint8_t *from,
+    void (*join)(const struct scale_tap *tap, const int32_t *weights, const uint8_t *from,
                  size_t stride, size_t count, uint8_t *to);
 };
 

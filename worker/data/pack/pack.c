@@ -29,7 +29,7 @@
 struct reader {
     struct idle_entry entry;
     struct decoder *decoder; // of packed JPEG files
-    struct square *square;   // of packed pixels that have to be scaled
+    struct square *square;   // of packed pixels that have to be scaled, or are read in parts
     uint8_t *stored;         // (stored_capacity): as the file has it
     size_t stored_capacity;
     uint8_t *mixed;  // (size, size, 3): for the square
@@ -67,7 +67,7 @@ static bool is_scaled(const struct pack *pack)
 
 static enum status fill_reader(const struct pack *pack, struct reader *reader)
 {
-    uint32_t rows = pack->base.sample.rows, size = pack->header.size;
+    uint32_t rows = pack->base.sample.rows;
     reader->pixels = malloc((size_t)PACK_CHANNELS * rows * rows);
     if (reader->pixels == NULL) {
         return STATUS_NO_MEMORY;
@@ -75,11 +75,19 @@ static enum status fill_reader(const struct pack *pack, struct reader *reader)
     if (pack->header.kind == PACK_JPEG) {
         return decoder_create(rows, &reader->decoder);
     }
-    if (!is_scaled(pack)) {
-        return STATUS_OK;
+    return STATUS_OK;
+}
+
+/* Of packed pixels, when they are first scaled. */
+static enum status prepare_scaling(const struct pack *pack, struct reader *reader)
+{
+    uint32_t size = pack->header.size;
+    if (reader->mixed == NULL) {
+        reader->mixed = malloc((size_t)PACK_CHANNELS * size * size);
     }
-    reader->mixed = malloc((size_t)PACK_CHANNELS * size * size);
-    return reader->mixed != NULL ? square_create(rows, &reader->square) : STATUS_NO_MEMORY;
+    return reader->mixed == NULL    ? STATUS_NO_MEMORY
+           : reader->square == NULL ? square_create(pack->base.sample.rows, &reader->square)
+                                    : STATUS_OK;
 }
 
 static enum status create_reader(const struct pack *pack, struct reader **ret_reader)
@@ -182,44 +190,58 @@ static enum status decode(const struct pack *pack, uint64_t index, struct reader
     return status;
 }
 
-static enum status scale(const struct pack *pack, struct reader *reader, uint8_t *ret_bytes)
+static enum status scale(const struct pack *pack, const struct crop_draw *part,
+                         struct reader *reader, uint8_t *ret_bytes)
 {
     uint32_t size = pack->header.size;
     size_t plane = (size_t)size * size;
+    enum status status = prepare_scaling(pack, reader);
+    if (status != STATUS_OK) {
+        return status;
+    }
     for (size_t i = 0; i < plane; i++) {
         for (size_t c = 0; c < PACK_CHANNELS; c++) {
             reader->mixed[PACK_CHANNELS * i + c] = reader->stored[c * plane + i];
         }
     }
-    const struct square_source source = {
+    struct square_source source = {
         .pixels = reader->mixed, .width = size, .height = size, .orientation = 1};
+    if (part != NULL) {
+        struct crop_box box = crop_draw_box(part, size, size);
+        source.part = (struct square_part){box.left, box.top, box.width, box.height};
+    }
     return square_make(reader->square, &source, ret_bytes);
 }
 
-static enum status read_with(const struct pack *pack, uint64_t index, struct reader *reader,
-                             uint8_t *ret_bytes, uint32_t *ret_label)
+static enum status read_with(const struct pack *pack, uint64_t index, const struct crop_draw *part,
+                             struct reader *reader, uint8_t *ret_bytes, uint32_t *ret_label)
 {
     *ret_label = pack->images[index].label;
-    if (pack->header.kind == PACK_RAW && !is_scaled(pack)) {
+    if (pack->header.kind == PACK_RAW && !is_scaled(pack) && part == NULL) {
         return load(pack, index, ret_bytes);
     }
     enum status status = load_to_reader(pack, index, reader);
     if (status != STATUS_OK) {
         return status;
     }
-    return pack->header.kind == PACK_JPEG ? decode(pack, index, reader, ret_bytes)
-                                          : scale(pack, reader, ret_bytes);
+    if (pack->header.kind == PACK_RAW) {
+        return scale(pack, part, reader, ret_bytes);
+    }
+    decoder_set_part(reader->decoder, part);
+    status = decode(pack, index, reader, ret_bytes);
+    decoder_set_part(reader->decoder, NULL);
+    return status;
 }
 
-/* Either of the results may be NULL. */
-static enum status read_image(const struct pack *pack, uint64_t index, uint8_t *ret_bytes,
-                              float *ret_pixels, uint32_t *ret_label)
+/* Either of the results may be NULL. part: NULL, of the whole. */
+static enum status read_image(const struct pack *pack, uint64_t index, const struct crop_draw *part,
+                              uint8_t *ret_bytes, float *ret_pixels, uint32_t *ret_label)
 {
     struct reader *reader;
     enum status status = take_reader(pack, &reader);
     if (status == STATUS_OK) {
         uint8_t *bytes = ret_bytes != NULL ? ret_bytes : reader->pixels;
-        status = read_with(pack, index, reader, bytes, ret_label);
+        status = read_with(pack, index, part, reader, bytes, ret_label);
         if (status == STATUS_OK && ret_pixels != NULL) {
             photo_convert(pack->base.sample, bytes, ret_pixels);
         }
@@ -236,13 +258,20 @@ static enum status read_image(const struct pack *pack, uint64_t index, uint8_t *
 static enum status pack_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
                              uint32_t *ret_label)
 {
-    return read_image((const struct pack *)dataset, index, NULL, ret_pixels, ret_label);
+    return read_image((const struct pack *)dataset, index, NULL, NULL, ret_pixels, ret_label);
 }
 
 static enum status pack_read_bytes(const struct dataset *dataset, uint64_t index,
                                    uint8_t *ret_bytes, uint32_t *ret_label)
 {
-    return read_image((const struct pack *)dataset, index, ret_bytes, NULL, ret_label);
+    return read_image((const struct pack *)dataset, index, NULL, ret_bytes, NULL, ret_label);
+}
+
+static enum status pack_read_part(const struct dataset *dataset, uint64_t index,
+                                  const struct crop_draw *part, uint8_t *ret_bytes,
+                                  uint32_t *ret_label)
+{
+    return read_image((const struct pack *)dataset, index, part, ret_bytes, NULL, ret_label);
 }
 
 static void pack_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
@@ -438,5 +467,6 @@ const struct dataset_ops dataset_pack_ops = {
     .describe = pack_describe,
     .read_bytes = pack_read_bytes,
     .convert = pack_convert,
+    .read_part = pack_read_part,
     .close = pack_close,
 };

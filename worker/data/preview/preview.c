@@ -108,6 +108,8 @@ static enum status fill(const struct preview_order *order, const struct dataset 
             return status;
         }
         account->labels[i] = batch.labels[0];
+        account->is_mixed = batch.mixed != NULL;
+        account->mixed[i] = batch.mixed != NULL ? batch.mixed[0] : (struct mixed_label){0};
         add_to_sums(&sums, batch.pixels, (uint64_t)sheet->channels * sheet->rows * sheet->columns);
         sheet_put(sheet, i, batch.pixels, &tones);
     }

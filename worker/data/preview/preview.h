@@ -32,6 +32,8 @@ struct preview_account {
     uint64_t first; // image of the epoch, from 0
     uint32_t count; // images on the sheet
     uint32_t labels[SHEET_TILES];
+    bool is_mixed; // with mixup
+    struct mixed_label mixed[SHEET_TILES];
     double lowest, highest, mean, deviation; // of the pixels that the model sees
 };
 

@@ -3,6 +3,7 @@
 #include "common/vector/layout.h"
 #include "tests/support/common/captured_log.h"
 #include "worker/data/augment/augment.h"
+#include "worker/data/augment/resized_crop.h"
 #include "worker/data/batches/batcher.h"
 #include "worker/data/byte_images.h"
 #include "worker/data/resized.h"
@@ -13,6 +14,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdlib.h>
 #include <string.h>
 
 #define SAMPLES      24
@@ -46,6 +48,16 @@ static const struct augmentation augmentation = {{
     [AUGMENT_COLOUR] = 0.5,
 }};
 
+/* The same, of parts of images, each mixed with another. */
+static const struct augmentation mixed_augmentation = {{
+    [AUGMENT_FLIP] = 1,
+    [AUGMENT_CROP] = 2,
+    [AUGMENT_COLOUR] = 0.5,
+    [AUGMENT_RESIZED_CROP] = 0.2,
+    [AUGMENT_CROP_MOST] = 0.9,
+    [AUGMENT_MIXUP] = 0.4,
+}};
+
 static uint8_t records[SAMPLES * RECORD_BYTES];
 
 static struct dataset *open_images(void)
@@ -64,8 +76,9 @@ static struct dataset *open_images(void)
     return byte_images_dataset(images);
 }
 
-static struct batcher *create(const struct dataset *dataset, uint32_t world, uint32_t rank,
-                              uint32_t depth, bool reads_bytes)
+static struct batcher *create_with(const struct augmentation *changes,
+                                   const struct dataset *dataset, uint32_t world, uint32_t rank,
+                                   uint32_t depth, bool reads_bytes)
 {
     const struct batcher_options options = {
         .batch_size = (uint32_t)span_part((struct span){0, GLOBAL_BATCH}, world, rank).count,
@@ -75,12 +88,18 @@ static struct batcher *create(const struct dataset *dataset, uint32_t world, uin
         .seed = SEED,
         .is_training = true,
         .reads_bytes = reads_bytes,
-        .augmentation = augmentation,
+        .augmentation = *changes,
         .depth = depth,
     };
     struct batcher *batcher;
     assert_int_equal(batcher_create(&options, dataset, &batcher), STATUS_OK);
     return batcher;
+}
+
+static struct batcher *create(const struct dataset *dataset, uint32_t world, uint32_t rank,
+                              uint32_t depth, bool reads_bytes)
+{
+    return create_with(&augmentation, dataset, world, rank, depth, reads_bytes);
 }
 
 /* What a sample of an epoch has to be, from the definition. The label says which sample it is. */
@@ -127,6 +146,68 @@ static void a_sample_is_the_same_whoever_reads_it_and_however(void **state)
                 }
                 batcher_destroy(batcher);
             }
+        }
+    }
+    dataset_close(dataset);
+}
+
+/* As expect, before it is mixed. */
+static void expect_part(const struct dataset *dataset, uint64_t epoch, uint64_t sample,
+                        uint8_t *ret_bytes)
+{
+    struct pixels_source source;
+    uint8_t spare[IMAGE_BYTES];
+    assert_true(dataset_describe(dataset, &source));
+    struct augment_image image = augment_image_of(&source);
+    void *scratch = malloc(resized_crop_scratch(&image));
+    assert_non_null(scratch);
+    uint64_t key = random_key(SEED, RANDOM_AUGMENT, epoch, sample);
+    const struct crop_draw part = augment_part(&mixed_augmentation, key);
+    memcpy(ret_bytes, records + sample * RECORD_BYTES + 1, IMAGE_BYTES);
+    resized_crop(&image, &part, scratch, ret_bytes);
+    augment_apply(&mixed_augmentation, &image, key, ret_bytes, spare);
+    free(scratch);
+}
+
+/* One of the two is the image of the step, and it says which is the other; neither needs to know
+ * whose batch this is. */
+static bool is_mixed_of(const struct dataset *dataset, const struct batch *batch, uint32_t i,
+                        uint32_t sample)
+{
+    uint8_t bytes[IMAGE_BYTES], other[IMAGE_BYTES];
+    uint64_t key = random_key(SEED, RANDOM_AUGMENT, batch->epoch, sample);
+    const struct mixup mixup = augment_mixup(&mixed_augmentation, key);
+    uint64_t partner = mixup_partner(&mixup, SAMPLES);
+    expect_part(dataset, batch->epoch, sample, bytes);
+    expect_part(dataset, batch->epoch, partner, other);
+    mixup_blend(&mixup, other, IMAGE_BYTES, bytes);
+    bool is_first = batch->labels[i] == sample && batch->mixed[i].other == partner;
+    bool is_second = batch->labels[i] == partner && batch->mixed[i].other == sample;
+    double share = (double)mixup.share / MIXUP_ONE;
+    double wanted = share < 0.5 ? 1 - share : share;
+    return (is_first || is_second) && (double)batch->mixed[i].share == wanted &&
+           memcmp(bytes, batch->bytes + i * IMAGE_BYTES, IMAGE_BYTES) == 0;
+}
+
+static void a_mixed_sample_is_the_same_whoever_reads_it(void **state)
+{
+    (void)state;
+    struct dataset *dataset = open_images();
+    for (uint32_t world = 1; world <= 3; world++) {
+        for (uint32_t rank = 0; rank < world; rank++) {
+            struct batcher *batcher =
+                create_with(&mixed_augmentation, dataset, world, rank, rank, true);
+            for (uint32_t step = 0; step < EPOCHS * SAMPLES / GLOBAL_BATCH; step++) {
+                struct batch batch;
+                assert_int_equal(batcher_next(batcher, &batch), STATUS_OK);
+                assert_non_null(batch.mixed);
+                for (uint32_t i = 0; i < batch.count; i++) {
+                    assert_true(batch.mixed[i].share >= 0.5f && batch.mixed[i].share <= 1);
+                    assert_true(is_mixed_of(dataset, &batch, i, batch.labels[i]) ||
+                                is_mixed_of(dataset, &batch, i, batch.mixed[i].other));
+                }
+            }
+            batcher_destroy(batcher);
         }
     }
     dataset_close(dataset);
@@ -230,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sample_is_the_same_whoever_reads_it_and_however),
+        cmocka_unit_test(a_mixed_sample_is_the_same_whoever_reads_it),
         cmocka_unit_test(epochs_differ_and_a_seek_repeats_them),
         cmocka_unit_test(images_of_an_evaluation_stay_as_they_are),
         cmocka_unit_test(scaled_images_are_changed_before_they_are_scaled),

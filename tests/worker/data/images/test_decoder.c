@@ -133,6 +133,42 @@ static void ramps_come_back_progressive_or_not_and_at_a_smaller_scale(void **sta
     }
 }
 
+/* Where the pixels of a part come from is read off the ramps, whatever scale they were decoded at.
+ */
+static void a_part_comes_from_its_place_at_every_scale(void **state)
+{
+    (void)state;
+    size_t jpeg_size;
+    uint8_t *jpeg = make_ramps(JPEG_MAKER_COLOUR, &jpeg_size);
+    for (uint32_t size = 4; size <= 32; size *= 2) {
+        struct decoder *decoder;
+        assert_int_equal(decoder_create(size, &decoder), STATUS_OK);
+        for (uint64_t key = 0; key < 30; key++) {
+            uint8_t pixels[3 * 32 * 32];
+            char why[DECODER_WHY_BYTES];
+            const struct crop_draw draw = {0.1, 1, key};
+            struct crop_box box = crop_draw_box(&draw, 64, 64);
+            decoder_set_part(decoder, &draw);
+            assert_int_equal(decoder_run(decoder, jpeg, jpeg_size, pixels, why, sizeof(why)),
+                             STATUS_OK);
+            uint32_t middle = size / 2;
+            double x = box.left + (middle + 0.5) * box.width / size - 0.5;
+            double y = box.top + (middle + 0.5) * box.height / size - 0.5;
+            check_near(pixels[(size_t)middle * size + middle], (int)(4 * x + 0.5));
+            check_near(pixels[(size_t)(size + middle) * size + middle], (int)(4 * y + 0.5));
+        }
+        // And the whole again.
+        uint8_t pixels[3 * 32 * 32];
+        char why[DECODER_WHY_BYTES];
+        decoder_set_part(decoder, NULL);
+        assert_int_equal(decoder_run(decoder, jpeg, jpeg_size, pixels, why, sizeof(why)),
+                         STATUS_OK);
+        check_ramps(pixels, size);
+        decoder_destroy(decoder);
+    }
+    free(jpeg);
+}
+
 /* Stripes of four pixels, which have two at half the size, and would be blurred by way of a
  * quarter. */
 static void an_image_is_not_decoded_smaller_than_the_target(void **state)
@@ -250,6 +286,7 @@ int main(void)
         cmocka_unit_test(grey_has_three_equal_channels),
         cmocka_unit_test(cmyk_is_ink_unless_adobe_wrote_it),
         cmocka_unit_test(ramps_come_back_progressive_or_not_and_at_a_smaller_scale),
+        cmocka_unit_test(a_part_comes_from_its_place_at_every_scale),
         cmocka_unit_test(an_image_is_not_decoded_smaller_than_the_target),
         cmocka_unit_test(a_turned_camera_is_turned_back),
         cmocka_unit_test(what_is_broken_is_refused_with_what_is_wrong),

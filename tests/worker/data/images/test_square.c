@@ -126,6 +126,41 @@ static void it_is_the_same_as_pillow_makes(void **state)
     assert_memory_equal(result, recorded, sizeof(recorded));
 }
 
+/* The same of crop(box).resize((5, 5), BILINEAR), which uses no pixel outside of the box. */
+static void a_part_is_the_same_as_pillow_makes(void **state)
+{
+    (void)state;
+    static const struct {
+        struct square_part part;
+        uint8_t recorded[75];
+    } cases[] = {
+        {{1, 0, 11, 8},
+         {142, 127, 104, 104, 156, 105, 103, 112, 140, 138, 141, 154, 125, 108, 94,
+          140, 109, 116, 156, 128, 91,  123, 160, 132, 100, 118, 153, 141, 112, 119,
+          134, 120, 104, 129, 165, 111, 134, 134, 138, 127, 160, 146, 118, 97,  104,
+          133, 98,  141, 129, 138, 110, 122, 173, 149, 118, 142, 152, 133, 114, 96,
+          122, 109, 116, 150, 158, 86,  119, 143, 131, 115, 131, 138, 106, 95,  134}},
+        {{4, 3, 3, 2}, {107, 151, 218, 138, 84,  104, 148, 215, 135, 80,  94,  138, 205, 121, 65,
+                        83,  127, 194, 107, 50,  80,  124, 191, 104, 46,  144, 90,  10,  77,  121,
+                        141, 97,  32,  84,  118, 131, 126, 119, 113, 108, 120, 154, 206, 141, 97,
+                        117, 161, 228, 148, 94,  181, 127, 47,  114, 158, 178, 124, 43,  111, 155,
+                        168, 112, 28,  98,  145, 157, 99,  13,  85,  134, 154, 96,  9,   82,  131}},
+    };
+    uint8_t pixels[13 * 9 * 3], result[75];
+    for (size_t i = 0; i < sizeof(pixels); i++) {
+        pixels[i] = (uint8_t)(i * 37 + i / 7 * 11);
+    }
+    struct square *square;
+    assert_int_equal(square_create(5, &square), STATUS_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct square_source source = {
+            .pixels = pixels, .width = 13, .height = 9, .orientation = 1, .part = cases[i].part};
+        assert_int_equal(square_make(square, &source, result), STATUS_OK);
+        assert_memory_equal(result, cases[i].recorded, sizeof(result));
+    }
+    square_destroy(square);
+}
+
 /* Where the corner that is stored first comes to lie, and the one stored to its right, as the
  * standard (EXIF 2.3, tag 0x0112) says of row 0 and column 0. */
 static void each_orientation_turns_as_the_standard_says(void **state)
@@ -149,14 +184,14 @@ static void each_orientation_turns_as_the_standard_says(void **state)
 }
 
 /* From the definition, one byte after the other. */
-static uint8_t sum_taps(const struct square_tap *tap, const int32_t *weights, const uint8_t *from,
+static uint8_t sum_taps(const struct scale_tap *tap, const int32_t *weights, const uint8_t *from,
                         size_t stride)
 {
-    int64_t sum = 1 << (SQUARE_WEIGHT_BITS - 1);
+    int64_t sum = 1 << (SCALE_WEIGHT_BITS - 1);
     for (uint32_t k = 0; k < tap->count; k++) {
         sum += (int64_t)weights[tap->weights_at + k] * from[k * stride];
     }
-    sum >>= SQUARE_WEIGHT_BITS;
+    sum >>= SCALE_WEIGHT_BITS;
     return sum > 255 ? 255 : (uint8_t)sum;
 }
 
@@ -164,18 +199,18 @@ enum { LONGEST = 201, MOST_TAPS = 5 };
 
 static void check_loops(const struct square_loops *loops, uint32_t size)
 {
-    struct square_tap taps[LONGEST];
+    struct scale_tap taps[LONGEST];
     int32_t weights[LONGEST * MOST_TAPS];
     uint8_t row[3 * (LONGEST + MOST_TAPS) + 1], narrow[3 * LONGEST], joined[3 * LONGEST];
-    const struct square_axis axis = {.taps = taps, .weights = weights};
+    const struct scale_axis axis = {.taps = taps, .weights = weights};
     for (size_t i = 0; i < sizeof(row); i++) {
         row[i] = i % 7 == 0 ? 255 : (uint8_t)(i * i * 31);
     }
     for (uint32_t i = 0; i < LONGEST; i++) {
-        taps[i] = (struct square_tap){i, 1 + i % MOST_TAPS, (size_t)i * MOST_TAPS};
+        taps[i] = (struct scale_tap){i, 1 + i % MOST_TAPS, (size_t)i * MOST_TAPS};
         for (uint32_t k = 0; k < MOST_TAPS; k++) {
             // Sums are up to a byte too large, as rounded weights could make them.
-            weights[i * MOST_TAPS + k] = (1 << SQUARE_WEIGHT_BITS) / (int32_t)taps[i].count + 9;
+            weights[i * MOST_TAPS + k] = (1 << SCALE_WEIGHT_BITS) / (int32_t)taps[i].count + 9;
         }
     }
     loops->narrow(&axis, size, row, narrow);
@@ -185,7 +220,7 @@ static void check_loops(const struct square_loops *loops, uint32_t size)
             assert_int_equal(narrow[c * size + i], expected);
         }
     }
-    const struct square_tap tap = {0, 3, taps[2].weights_at};
+    const struct scale_tap tap = {0, 3, taps[2].weights_at};
     loops->join(&tap, weights + tap.weights_at, row, size, size, joined);
     for (uint32_t i = 0; i < size; i++) {
         assert_int_equal(joined[i], sum_taps(&tap, weights, row + i, size));
@@ -210,6 +245,7 @@ int main(void)
         cmocka_unit_test(a_ramp_stays_a_ramp),
         cmocka_unit_test(nothing_is_skipped_where_an_image_shrinks),
         cmocka_unit_test(it_is_the_same_as_pillow_makes),
+        cmocka_unit_test(a_part_is_the_same_as_pillow_makes),
         cmocka_unit_test(each_orientation_turns_as_the_standard_says),
         cmocka_unit_test(all_instruction_sets_give_the_same_bytes),
     };

@@ -1,0 +1,46 @@
+/* Weights of a triangle, whose sum is 1 up to rounding. */
+#include "worker/data/scale_axis.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* Writes the weights of one tap. */
+static void fill_weights(const struct scale_tap *tap, double centre, double width,
+                         int32_t *ret_weights)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < tap->count; i++) {
+        sum += fmax(0, 1 - fabs(tap->first + i + 0.5 - centre) / width);
+    }
+    for (uint32_t i = 0; i < tap->count; i++) {
+        double share = fmax(0, 1 - fabs(tap->first + i + 0.5 - centre) / width) / sum;
+        ret_weights[i] = (int32_t)(share * (1 << SCALE_WEIGHT_BITS) + 0.5);
+    }
+}
+
+static double width_of(uint32_t size, const struct scale_part *part)
+{
+    return fmax(1, part->side / size);
+}
+
+size_t scale_axis_weights(uint32_t size, const struct scale_part *part)
+{
+    return size * ((size_t)ceil(2 * width_of(size, part)) + 2);
+}
+
+void scale_axis_plan(struct scale_axis *axis, uint32_t size, const struct scale_part *part)
+{
+    double scale = part->side / size, width = width_of(size, part);
+    size_t used = 0;
+    for (uint32_t i = 0; i < size; i++) {
+        double centre = part->begin + (i + 0.5) * scale;
+        double low = fmax(part->low, centre - width + 0.5);
+        double high = fmin(part->high, centre + width + 0.5);
+        struct scale_tap tap = {.first = (uint32_t)low, .weights_at = used};
+        tap.count = (uint32_t)high - tap.first;
+        assert(tap.count > 0 && used + tap.count <= axis->capacity);
+        fill_weights(&tap, centre, width, axis->weights + used);
+        used += tap.count;
+        axis->taps[i] = tap;
+    }
+}
