@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/vector/layout.h"
 #include "worker/data/batches/loaders.h"
+#include "worker/data/cached.h"
 #include "worker/data/normalized.h"
 #include "worker/data/resized.h"
 #include "worker/data/statistics.h"
@@ -31,6 +32,13 @@ static uint32_t share_of_cores(const struct job *job, uint32_t local_size)
     uint32_t sharers = local_size > 0 ? local_size : job_carriers(job).processes;
     uint32_t cores = cores_available() / sharers;
     return cores > 0 ? cores : 1;
+}
+
+static enum cached_place job_cached_place(const struct job *job)
+{
+    return job->cache == JOB_CACHE_RAM    ? CACHED_IN_MEMORY
+           : job->cache == JOB_CACHE_DISK ? CACHED_ON_DISK
+                                          : CACHED_NOWHERE;
 }
 
 /* Counts the figures of training images, if that is asked for. */
@@ -152,6 +160,37 @@ static struct device_options device_options_of(const struct job *job,
     };
 }
 
+/* Keeps decoded images, if that is asked for: training images first. */
+static enum status keep_images(struct workplace *workplace, const struct job *job,
+                               const struct workplace_seat *seat)
+{
+    struct cached_options options = {
+        .place = job_cached_place(job),
+        .budget = (uint64_t)job->cache_mb << 20,
+        .sharers = seat->local_size > 0 ? seat->local_size : job_carriers(job).processes,
+        .tells = seat->process == 0,
+    };
+    struct cached_counts counts;
+    enum status status = STATUS_OK;
+    if (slices_augmentation(job).amounts[AUGMENT_RESIZED_CROP] == 0) {
+        status = dataset_cache(workplace->train, &options, &workplace->train);
+    } else if (options.place != CACHED_NOWHERE && options.tells) {
+        log_warn("--cache keeps no training images: --augment resized-crop takes another part of "
+                 "them each time");
+    }
+    if (status == STATUS_OK && dataset_cache_counts(workplace->train, &counts)) {
+        options.budget = counts.budget - counts.taken;
+        options.place = options.budget > 0 ? options.place : CACHED_NOWHERE;
+    }
+    if (status != STATUS_OK) {
+        workplace->train = NULL; // which is closed
+        return status;
+    }
+    status = dataset_cache(workplace->test, &options, &workplace->test);
+    workplace->test = status == STATUS_OK ? workplace->test : NULL;
+    return status;
+}
+
 /* All but the trainer; what is open stays the caller's to close, also on failure. */
 enum status workplace_open_data(struct workplace *workplace, const struct job *job,
                                 const struct workplace_seat *seat)
@@ -166,6 +205,10 @@ enum status workplace_open_data(struct workplace *workplace, const struct job *j
     }
     describe_figures(workplace->train, workplace->figures);
     status = workplace_open_images(job, DATASET_TEST, tells, &normalization, &workplace->test);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = keep_images(workplace, job, seat);
     if (status != STATUS_OK) {
         return status;
     }

@@ -80,6 +80,8 @@ struct job {
     char server_device[JOB_NAME_BYTES]; // host, cuda, cuda:1
     uint32_t threads;                   // per worker; 0: cores / workers on the host
     uint32_t loader_threads; // per worker process; 0: auto, see worker/data/batches/loaders.h
+    enum job_cache cache;    // of decoded images
+    uint32_t cache_mb;       // MiB of each host; 0: half of what is free
     enum job_conv conv;
     enum job_precision precision;
     bool allow_nondeterministic;   // algorithms whose bits differ from run to run

@@ -95,6 +95,13 @@ const struct option_choice all_reduce_choices[] = {
     {NULL, NULL},
 };
 
+const struct option_choice cache_choices[] = {
+    [JOB_CACHE_NONE] = {"none", "each process decodes what it needs, each time"},
+    [JOB_CACHE_RAM] = {"ram", "in memory, as long as the job runs"},
+    [JOB_CACHE_DISK] = {"disk", "in the user's folder of caches, for later jobs, too"},
+    {NULL, NULL},
+};
+
 const struct option_choice bad_images_choices[] = {
     [BAD_IMAGES_FAIL] = {"fail", "the job ends, and names the first"},
     [BAD_IMAGES_SKIP] =

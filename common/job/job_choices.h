@@ -20,6 +20,9 @@ enum sample_split {
 /* What is done about files of images that cannot be decoded. */
 enum bad_images { BAD_IMAGES_FAIL, BAD_IMAGES_SKIP };
 
+/* Where decoded images are kept, for all processes of a host. */
+enum job_cache { JOB_CACHE_NONE, JOB_CACHE_RAM, JOB_CACHE_DISK };
+
 /* When the test set is evaluated. */
 enum evaluation { EVALUATION_EPOCH, EVALUATION_END, EVALUATION_NONE };
 
@@ -82,6 +85,7 @@ extern const struct option_choice security_choices[];   // enum security_kind
 extern const struct option_choice transport_choices[];  // enum transport_kind
 extern const struct option_choice all_reduce_choices[]; // enum all_reduce_choice
 extern const struct option_choice bad_images_choices[];
+extern const struct option_choice cache_choices[];
 extern const struct option_choice remedy_choices[];
 extern const struct option_choice on_loss_choices[];
 extern const struct option_choice delay_model_choices[];

@@ -144,6 +144,11 @@ static bool has_folders(const struct job *job)
     return strncmp(data, "images:", strlen("images:")) == 0;
 }
 
+static bool has_cache(const struct job *job)
+{
+    return job->cache != JOB_CACHE_NONE;
+}
+
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"
 #define EXCHANGES \
     "workers that exchange something: another mode than local, and more than one worker"
@@ -177,6 +182,8 @@ static const struct effect effects[] = {
     {"transport", "auto", exchanges, EXCHANGES},
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
     {"bad-images", "fail", has_folders, "--data images:DIR"},
+    {"cache", "none", has_folders, "--data images:DIR"},
+    {"cache-mb", "0", has_cache, "--cache ram or disk"},
     {"eval-size", "0", evaluates, "--eval epoch or end"},
     {"fault", "none", has_faults,
      "the ranks that it names (mode local has rank 0 alone), and for a shard " SERVERS},
@@ -192,7 +199,8 @@ static const struct effect effects[] = {
 /* What is about models, data and devices of ours. A program of its own brings its own. */
 static const char ours[] =
     "data|image-size|eval-size|classes|augment|normalize|shard|eval|limit-train|limit-test|device|"
-    "conv|precision|loader-threads|allow-nondeterministic|cuda-engines|cuda-graphs|cuda-peers|"
+    "conv|precision|loader-threads|cache|cache-mb|allow-nondeterministic|cuda-engines|cuda-graphs|"
+    "cuda-peers|"
     "cuda-sync-check";
 
 static const struct effect *find(const char *name)

@@ -18,7 +18,7 @@ static const char *const may_differ[] = {
     "lost-after",     "stall-warn",      "stall-fail",     "checkpoint-every",
     "keep",           "processes",       "on-loss",        "min-workers",
     "fault",          "timeline",        "timeline-steps", "without-ranks",
-    "loader-threads", "outlast",
+    "loader-threads", "outlast",         "cache",          "cache-mb",
 };
 
 static bool may_change(const char *name, const struct job *job)

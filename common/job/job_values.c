@@ -40,6 +40,11 @@ static bool takes_folder(size_t dataset)
     return strcmp(paths[dataset], ":DIR") == 0;
 }
 
+bool job_cache_is_folder(const char *text)
+{
+    return text[0] == '/' || text[0] == '\0';
+}
+
 bool job_data_is_folder(const char *text)
 {
     return memchr(text, '/', strcspn(text, ":")) != NULL;

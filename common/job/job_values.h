@@ -10,6 +10,10 @@
 bool job_compress_parse(const char *text, void *ret_field, char *ret_why, size_t why_size);
 void job_compress_format(const void *field, char *ret_text, size_t text_size);
 
+/* RINGSIDE_CACHE is --cache, or the folder of caches (common/base/cache_folder.h): a path, or
+ * empty. */
+bool job_cache_is_folder(const char *text);
+
 /* RINGSIDE_DATA is a dataset, or the folder in which datasets lie, a folder for each: what has a
  * slash before any colon. Then "cifar10" stands for "cifar10:FOLDER/cifar10". */
 bool job_data_is_folder(const char *text);

@@ -1,6 +1,8 @@
 /* Makes the slices of the ranks that a process carries, and keeps apart what is each one's own. */
 #include "worker/train/slices.h"
 
+#include "common/base/log.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,25 @@ struct augmentation slices_augmentation(const struct job *job)
     enum status status = augmentation_parse(job->augment, &augmentation, why, sizeof(why));
     assert(status == STATUS_OK);
     return augmentation;
+}
+
+/* What --shard local means, in numbers. Files of folders and packs lie by class. */
+static void tell_part(const struct slice *slice, const struct slices_sources *sources)
+{
+    const struct job *job = sources->job;
+    struct span part = batcher_part(slice->batcher);
+    bool is_sorted = strncmp(job->data, "images:", 7) == 0 || strncmp(job->data, "pack:", 5) == 0;
+    log_info(
+        "rank %u keeps to training images %llu to %llu of %llu (--shard local), in an order of "
+        "its own; another number of workers ends with other parameters",
+        slice->rank, (unsigned long long)part.offset + 1,
+        (unsigned long long)(part.offset + part.count), (unsigned long long)sources->train_samples);
+    if (slice->rank == 0 && job->workers > 1 && is_sorted) {
+        log_warn("--shard local gives each worker images that lie together, and those of %s lie by "
+                 "class: each worker sees some classes alone. Leave it out, unless hosts hold no "
+                 "more than their part",
+                 job->data);
+    }
 }
 
 static enum status create_batches(struct slice *slice, const struct slices_sources *sources,
@@ -46,6 +67,9 @@ static enum status create_batches(struct slice *slice, const struct slices_sourc
     status = batcher_create(&options, sources->train, &slice->batcher);
     if (status != STATUS_OK) {
         return status;
+    }
+    if (options.is_local) {
+        tell_part(slice, sources);
     }
     options.is_training = options.is_local = false;
     options.trace = NULL;

@@ -155,7 +155,6 @@ static void open_batch(struct batcher *batcher)
 static enum status fill(struct batcher *batcher, const struct batch_slot *slot, struct span samples,
                         uint64_t generation)
 {
-    const struct batcher_options *options = &batcher->options;
     uint64_t epoch = slot->position.epoch, sample_bytes = batcher->reader.sample_bytes;
     struct sample_room *room;
     enum status status = sample_reader_begin(&batcher->reader, &room);
@@ -174,7 +173,7 @@ static enum status fill(struct batcher *batcher, const struct batch_slot *slot, 
         if (status != STATUS_OK) {
             break;
         }
-        slot->sample_keys[i] = random_key(options->seed, RANDOM_DROPOUT, epoch, index);
+        slot->sample_keys[i] = random_key(batcher->options.seed, RANDOM_DROPOUT, epoch, index);
     }
     sample_reader_end(&batcher->reader, room);
     return status;
@@ -420,6 +419,11 @@ void batcher_destroy(struct batcher *batcher)
 }
 
 /* ---- use ---- */
+
+struct span batcher_part(const struct batcher *batcher)
+{
+    return sampler_part(batcher->sampler);
+}
 
 /* Whether batch `taken` is there, cannot be read, or does not exist. */
 static bool is_decided(const struct batcher *batcher)

@@ -18,6 +18,7 @@
 #include "common/base/status.h"
 #include "common/plan/augmentation.h"
 #include "common/trace/trace.h"
+#include "common/vector/layout.h"
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
 
@@ -59,6 +60,9 @@ struct batcher_options {
 enum status batcher_create(const struct batcher_options *options, const struct dataset *dataset,
                            struct batcher **ret_batcher);
 void batcher_destroy(struct batcher *batcher); // NULL is fine; ends the reading
+
+/* The samples that it takes: in training all, or with is_local its own. */
+struct span batcher_part(const struct batcher *batcher);
 
 /* The next batch; training goes on for ever, from epoch 0, step 0. Evaluation: STATUS_END_OF_DATA
  * after the last one. Where a sample of the batch cannot be read: its status, until a seek. */
