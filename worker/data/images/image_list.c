@@ -3,15 +3,21 @@
 
 #include "common/base/log.h"
 #include "common/base/printable.h"
+#include "worker/data/helpers.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+// Listing waits for the file system more than for processors.
+#define THREADS_MAX 16
+#define CLASSES_MIN 8 // that a thread is worth
 
 /* ---- paths ---- */
 
@@ -174,6 +180,15 @@ enum status image_list_open(const char *folder, struct image_list **ret_list)
     return STATUS_OK;
 }
 
+static void free_files(struct image_list *list)
+{
+    for (uint64_t i = 0; i < list->count; i++) {
+        free(list->files[i].why);
+    }
+    free(list->files);
+    free(list->names);
+}
+
 void image_list_close(struct image_list *list)
 {
     if (list == NULL) {
@@ -182,12 +197,8 @@ void image_list_close(struct image_list *list)
     for (uint32_t i = 0; i < list->class_count; i++) {
         free(list->classes[i]);
     }
-    for (uint64_t i = 0; i < list->count; i++) {
-        free(list->files[i].why);
-    }
+    free_files(list);
     free(list->classes);
-    free(list->files);
-    free(list->names);
     free(list);
 }
 
@@ -292,12 +303,103 @@ static enum status scan_class(struct image_list *list, uint32_t class)
     return status;
 }
 
+/* ---- all classes: threads take them in turn ---- */
+
+/* Where the files of a class are, in the list of the thread that found them. */
+struct place {
+    uint32_t thread;
+    uint64_t begin, count;
+};
+
+struct scan {
+    struct image_list *list;
+    struct place *places;      // (class_count), owned
+    struct image_list *shares; // (THREADS_MAX), owned: what each thread has found
+    atomic_uint_fast32_t next_class, next_share;
+    atomic_int failure; // enum status; of one of the classes that fail
+};
+
+static void *run_scan(void *argument)
+{
+    struct scan *scan = argument;
+    uint32_t thread = (uint32_t)atomic_fetch_add(&scan->next_share, 1);
+    struct image_list *share = &scan->shares[thread];
+    for (;;) {
+        uint32_t class = (uint32_t)atomic_fetch_add(&scan->next_class, 1);
+        if (class >= share->class_count || atomic_load(&scan->failure) != STATUS_OK) {
+            return NULL;
+        }
+        uint64_t before = share->count;
+        enum status status = scan_class(share, class);
+        if (status != STATUS_OK) {
+            atomic_store(&scan->failure, (int)status);
+            return NULL;
+        }
+        scan->places[class] = (struct place){thread, before, share->count - before};
+    }
+}
+
+/* Takes the files of all threads to one list, by class. These lose what they had. */
+static enum status join_shares(struct scan *scan)
+{
+    struct image_list *list = scan->list;
+    size_t names_at[THREADS_MAX];
+    for (uint32_t i = 0; i < THREADS_MAX; i++) {
+        names_at[i] = list->names_size;
+        list->names_size += scan->shares[i].names_size;
+        list->count += scan->shares[i].count;
+    }
+    list->names_capacity = list->names_size;
+    list->names = malloc(list->names_size);
+    list->files = calloc(list->count, sizeof(*list->files));
+    if (list->names == NULL || list->files == NULL) {
+        list->count = 0;
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < THREADS_MAX; i++) {
+        if (scan->shares[i].names_size > 0) {
+            memcpy(list->names + names_at[i], scan->shares[i].names, scan->shares[i].names_size);
+        }
+        scan->shares[i].count = 0; // the list owns what these have from here on
+    }
+    struct image_file *to = list->files;
+    for (uint32_t class = 0; class < list->class_count; class ++) {
+        const struct place *place = &scan->places[class];
+        memcpy(to, scan->shares[place->thread].files + place->begin, place->count * sizeof(*to));
+        for (const struct image_file *end = to + place->count; to < end; to++) {
+            to->name_at += names_at[place->thread];
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status scan_all(struct scan *scan)
+{
+    struct image_list *list = scan->list;
+    for (uint32_t i = 0; i < THREADS_MAX; i++) {
+        struct image_list *share = &scan->shares[i];
+        memcpy(share->folder, list->folder, sizeof(share->folder));
+        share->classes = list->classes; // borrowed
+        share->class_count = list->class_count;
+    }
+    uint32_t worth = list->class_count / CLASSES_MIN + 1;
+    helpers_run(run_scan, scan, worth < THREADS_MAX ? worth : THREADS_MAX);
+    enum status status = (enum status)atomic_load(&scan->failure);
+    return status == STATUS_OK ? join_shares(scan) : status;
+}
+
 enum status image_list_scan(struct image_list *list)
 {
-    enum status status = STATUS_OK;
-    for (uint32_t class = 0; status == STATUS_OK && class < list->class_count; class ++) {
-        status = scan_class(list, class);
+    struct scan scan = {.list = list,
+                        .places = calloc(list->class_count, sizeof(*scan.places)),
+                        .shares = calloc(THREADS_MAX, sizeof(*scan.shares))};
+    enum status status =
+        scan.places != NULL && scan.shares != NULL ? scan_all(&scan) : STATUS_NO_MEMORY;
+    for (uint32_t i = 0; scan.shares != NULL && i < THREADS_MAX; i++) {
+        free_files(&scan.shares[i]);
     }
+    free(scan.shares);
+    free(scan.places);
     if (status == STATUS_OK && list->count > UINT32_MAX) {
         log_error("%s has %llu images; %u are the limit", list->folder,
                   (unsigned long long)list->count, UINT32_MAX);

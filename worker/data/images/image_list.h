@@ -41,7 +41,8 @@ struct image_list {
 /* Finds the classes alone. Logs what is wrong, and what to do. */
 enum status image_list_open(const char *folder, struct image_list **ret_list);
 
-/* Finds the files of all classes, with their sizes and times. Opens none. Logs. */
+/* Finds the files of all classes, with their sizes and times, by several threads. Opens none. Logs;
+ * where several classes cannot be read, one of them or more. */
 enum status image_list_scan(struct image_list *list);
 void image_list_close(struct image_list *list); // NULL is fine
 
