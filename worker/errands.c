@@ -132,7 +132,8 @@ enum status errand_describe_model(void)
     job.eval_size = 0; // of training
     // Shapes do not depend on it.
     struct normalization normalization = {.kind = NORMALIZATION_USUAL};
-    enum status status = workplace_open_images(&job, DATASET_TEST, false, &normalization, &images);
+    enum status status =
+        workplace_open_images(&job, DATASET_TEST, NULL, false, &normalization, &images);
     if (status != STATUS_OK) {
         return status;
     }
@@ -257,7 +258,8 @@ static enum status draw(const struct job *job, const struct errand_preview *prev
                         struct preview_account *ret_account)
 {
     struct normalization normalization = workplace_normalization(job);
-    enum status status = workplace_open_images(job, DATASET_TRAIN, true, &normalization, ret_train);
+    enum status status =
+        workplace_open_images(job, DATASET_TRAIN, NULL, true, &normalization, ret_train);
     if (status != STATUS_OK) {
         return status;
     }

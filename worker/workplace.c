@@ -77,7 +77,8 @@ static enum status check_classes(const struct job *job, const struct dataset *da
 }
 
 /* Training images resolve the normalization, by which others are then read, too. */
-enum status workplace_open_images(const struct job *job, enum dataset_split split, bool tells,
+enum status workplace_open_images(const struct job *job, enum dataset_split split,
+                                  const struct dataset *train, bool tells,
                                   struct normalization *normalization, struct dataset **ret_dataset)
 {
     struct dataset *dataset;
@@ -86,6 +87,7 @@ enum status workplace_open_images(const struct job *job, enum dataset_split spli
     const struct dataset_options options = {
         .seed = job->seed,
         .split = split,
+        .train = train,
         .image_size = size,
         .skips_bad = job->bad_images == BAD_IMAGES_SKIP,
         .tells = tells,
@@ -199,12 +201,13 @@ enum status workplace_open_data(struct workplace *workplace, const struct job *j
     struct normalization normalization = workplace_normalization(job);
     bool tells = seat->process == 0;
     enum status status =
-        workplace_open_images(job, DATASET_TRAIN, tells, &normalization, &workplace->train);
+        workplace_open_images(job, DATASET_TRAIN, NULL, tells, &normalization, &workplace->train);
     if (status != STATUS_OK) {
         return status;
     }
     describe_figures(workplace->train, workplace->figures);
-    status = workplace_open_images(job, DATASET_TEST, tells, &normalization, &workplace->test);
+    status = workplace_open_images(job, DATASET_TEST, workplace->train, tells, &normalization,
+                                   &workplace->test);
     if (status != STATUS_OK) {
         return status;
     }

@@ -43,9 +43,10 @@ enum status workplace_open_data(struct workplace *workplace, const struct job *j
                                 const struct workplace_seat *seat); // and the device
 struct normalization workplace_normalization(const struct job *job);
 
-/* One split of the job's images, as the model sees them. `tells`: warns of what is unusual about
- * them. *normalization is resolved to its figures. */
-enum status workplace_open_images(const struct job *job, enum dataset_split split, bool tells,
+/* One split of the job's images, as the model sees them. train: see dataset_options. `tells`: warns
+ * of what is unusual about them. *normalization is resolved to its figures. */
+enum status workplace_open_images(const struct job *job, enum dataset_split split,
+                                  const struct dataset *train, bool tells,
                                   struct normalization *normalization,
                                   struct dataset **ret_dataset);
 

@@ -256,6 +256,7 @@ enum status dataset_cache(struct dataset *inner, const struct cached_options *op
             .place_bytes = (sizeof(struct head) + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT,
         };
         cached->base.ops = &cached_ops;
+        cached->base.origin = dataset_origin(inner);
         status = fill(cached, options);
     }
     if (status == STATUS_OK) {

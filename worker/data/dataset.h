@@ -21,7 +21,10 @@ struct dataset_options {
     enum dataset_split split;
     uint32_t image_size; // rows and columns of what has no size of its own; 0: a usual one
     bool skips_bad;      // images that cannot be used are left out; otherwise they are refused
-    bool tells;          // how many images there are, and which are left out, is logged
+    /* Test images: the training images of the same data, which are open; borrowed. What both have
+     * need not be read again. NULL: they are not. */
+    const struct dataset *train;
+    bool tells; // how many images there are, and which are left out, is logged
 };
 
 struct dataset;
@@ -55,6 +58,7 @@ struct dataset_ops {
 /* First member of every dataset's own struct. */
 struct dataset {
     const struct dataset_ops *ops;
+    const struct dataset *origin; // of one that wraps another: what was opened; NULL: it wraps none
     struct shape sample;
     uint64_t sample_count;
     uint32_t class_count;
@@ -62,6 +66,12 @@ struct dataset {
     uint64_t names_digest;  // of what samples are called; 0: of nothing
     uint64_t stamp;         // of files that are slow to read, with sizes and times; 0: of none
 };
+
+/* What a dataset was opened as, below all that wraps it. */
+static inline const struct dataset *dataset_origin(const struct dataset *dataset)
+{
+    return dataset->origin != NULL ? dataset->origin : dataset;
+}
 
 /* `data` as in --data: "cifar10:DIR". The path may be empty only where the row takes none. Logs. */
 enum status dataset_open(const char *data, const struct dataset_options *options,

@@ -93,6 +93,7 @@ enum status dataset_normalize(struct dataset *inner, const struct normalization 
         return status == STATUS_OK ? STATUS_NO_MEMORY : status;
     }
     normalized->base = *inner;
+    normalized->base.origin = dataset_origin(inner);
     normalized->base.ops = dataset_has_parts(inner) ? &normalized_part_ops : &normalized_ops;
     normalized->inner = inner;
     bool is_given = normalization->kind == NORMALIZATION_GIVEN;

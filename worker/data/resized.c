@@ -140,6 +140,7 @@ enum status dataset_resize(struct dataset *inner, uint32_t size, struct dataset 
         return STATUS_NO_MEMORY;
     }
     resized->base = *inner;
+    resized->base.origin = dataset_origin(inner);
     resized->base.ops = inner->ops->describe != NULL ? &resized_byte_ops : &resized_ops;
     resized->base.sample.rows = resized->base.sample.columns = size;
     resized->inner = inner;

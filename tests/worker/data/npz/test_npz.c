@@ -5,6 +5,7 @@
 #include "tests/support/data/npz_maker.h"
 #include "tests/support/data/refusal.h"
 #include "worker/data/dataset.h"
+#include "worker/data/resized.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COUNT 40 // images for training
 #define TESTS 3
@@ -353,9 +355,55 @@ static void what_is_no_zip_file_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* What the training images need is not read again: the file may be gone. */
+static void check_sharing(struct npz_test *test, bool has_tests)
+{
+    static const char *const names[] = {"images", "labels", "test_images", "test_labels"};
+    char shape[64];
+    if (has_tests) {
+        add_all(test, names, 3);
+    } else {
+        npz_maker_add_array(&test->maker, "images", "|u1", shape_of(COUNT, 3, shape), test->images,
+                            COUNT * BYTES);
+        npz_maker_add_array(&test->maker, "labels", "|u1", "(40,)", test->labels, COUNT);
+    }
+    write_file(test);
+    struct dataset *alone = open_split(test, DATASET_TEST, 1), *train, *tests;
+    train = open_split(test, DATASET_TRAIN, 1);
+    assert_int_equal(dataset_resize(train, 2 * ROWS, &train), STATUS_OK);
+    assert_int_equal(unlink(test->path), 0);
+    const struct dataset_options options = {.seed = 1, .split = DATASET_TEST, .train = train};
+    assert_int_equal(dataset_open(test->data, &options, &tests), STATUS_OK);
+    dataset_close(train);
+    assert_int_equal(tests->sample_count, alone->sample_count);
+    assert_int_equal(tests->class_count, 3);
+    for (uint64_t i = 0; i < tests->sample_count; i++) {
+        float expected[BYTES], found[BYTES];
+        uint32_t labels[2];
+        assert_int_equal(dataset_read(alone, i, expected, &labels[0]), STATUS_OK);
+        assert_int_equal(dataset_read(tests, i, found, &labels[1]), STATUS_OK);
+        assert_memory_equal(found, expected, sizeof(found));
+        assert_int_equal(labels[0], labels[1]);
+    }
+    dataset_close(alone);
+    dataset_close(tests);
+}
+
+static void both_splits_share_what_they_need(void **state)
+{
+    check_sharing(*state, true);
+}
+
+static void so_do_splits_that_are_drawn(void **state)
+{
+    check_sharing(*state, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(both_splits_share_what_they_need, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(so_do_splits_that_are_drawn, set_up, tear_down),
         TEST(grey_and_colour_are_read_stored_and_deflated_with_both_sets_of_names),
         TEST(labels_may_be_whole_numbers_of_any_size),
         TEST(without_images_for_tests_a_tenth_of_each_class_is_held_back),
