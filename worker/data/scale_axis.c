@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 /* Writes the weights of one tap. */
 static void fill_weights(const struct scale_tap *tap, double centre, double width,
@@ -16,6 +17,22 @@ static void fill_weights(const struct scale_tap *tap, double centre, double widt
         double share = fmax(0, 1 - fabs(tap->first + i + 0.5 - centre) / width) / sum;
         ret_weights[i] = (int32_t)(share * (1 << SCALE_WEIGHT_BITS) + 0.5);
     }
+}
+
+/* Leaves out weights of 0 at both ends, which change no sum. */
+static void trim(struct scale_tap *tap, int32_t *all_weights)
+{
+    int32_t *weights = all_weights + tap->weights_at;
+    while (tap->count > 1 && weights[tap->count - 1] == 0) {
+        tap->count--;
+    }
+    uint32_t empty = 0;
+    while (empty + 1 < tap->count && weights[empty] == 0) {
+        empty++;
+    }
+    tap->first += empty;
+    tap->count -= empty;
+    memmove(weights, weights + empty, tap->count * sizeof(*weights));
 }
 
 static double width_of(uint32_t size, const struct scale_part *part)
@@ -40,7 +57,18 @@ void scale_axis_plan(struct scale_axis *axis, uint32_t size, const struct scale_
         tap.count = (uint32_t)high - tap.first;
         assert(tap.count > 0 && used + tap.count <= axis->capacity);
         fill_weights(&tap, centre, width, axis->weights + used);
+        trim(&tap, axis->weights);
         used += tap.count;
         axis->taps[i] = tap;
     }
+}
+
+bool scale_axis_is_plain(const struct scale_axis *axis, uint32_t size)
+{
+    for (uint32_t i = 0; i < size; i++) {
+        if (axis->taps[i].count != 1 || axis->taps[i].first != axis->taps[0].first + i) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,8 +36,13 @@ struct scale_part {
 /* How many weights a part needs at most. */
 size_t scale_axis_weights(uint32_t size, const struct scale_part *part);
 
-/* Fills taps and weights. There is room for these. */
+/* Fills taps and weights. There is room for these. A tap neither begins nor ends with a weight of
+ * 0, unless it has no other. */
 void scale_axis_plan(struct scale_axis *axis, uint32_t size, const struct scale_part *part);
+
+/* Whether pixels stay what they are: those of the result are `size` of the source, one after the
+ * other. */
+bool scale_axis_is_plain(const struct scale_axis *axis, uint32_t size);
 
 /* A sum of weighted bytes as a byte. */
 static inline uint8_t scale_round(int32_t sum)

@@ -167,14 +167,26 @@ static void scale(const struct square *square, const struct square_source *sourc
     const struct scale_axis *rows = &square->rows;
     uint32_t size = square->size, first = rows->taps[0].first, end = end_of(rows, size);
     size_t row_bytes = (size_t)size * CHANNELS, plane = (size_t)size * size;
+    bool is_plain = scale_axis_is_plain(&square->columns, size);
+    size_t left = (size_t)square->columns.taps[0].first * CHANNELS;
     for (uint32_t row = first; row < end; row++) {
-        square->loops->narrow(&square->columns, size, row_of(square, source, row),
-                              square->narrow + (row - first) * row_bytes);
+        const uint8_t *from = row_of(square, source, row);
+        uint8_t *to = square->narrow + (row - first) * row_bytes;
+        if (is_plain) {
+            square->loops->part(from + left, size, to);
+        } else {
+            square->loops->narrow(&square->columns, size, from, to);
+        }
     }
+    bool has_plain_rows = scale_axis_is_plain(rows, size);
     for (uint32_t row = 0; row < size; row++) {
         const struct scale_tap *tap = &rows->taps[row];
         const uint8_t *from = square->narrow + (tap->first - first) * row_bytes;
         for (size_t c = 0; c < CHANNELS; c++) {
+            if (has_plain_rows) {
+                memcpy(ret_pixels + c * plane + (size_t)row * size, from + c * size, size);
+                continue;
+            }
             square->loops->join(tap, rows->weights + tap->weights_at, from + c * size, row_bytes,
                                 size, ret_pixels + c * plane + (size_t)row * size);
         }

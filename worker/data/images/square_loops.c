@@ -35,6 +35,17 @@ VARIANT_BODY void narrow_tile(const struct scale_tap *taps, const int32_t *all_w
     }
 }
 
+/* Where pixels stay what they are: their channels are set apart. */
+VARIANT_BODY void part_body(const uint8_t *restrict from, size_t size, uint8_t *restrict red,
+                            uint8_t *restrict green, uint8_t *restrict blue)
+{
+    for (size_t i = 0; i < size; i++) {
+        red[i] = from[SQUARE_CHANNELS * i];
+        green[i] = from[SQUARE_CHANNELS * i + 1];
+        blue[i] = from[SQUARE_CHANNELS * i + 2];
+    }
+}
+
 VARIANT_BODY void narrow_body(const struct scale_axis *axis, uint32_t size, const uint8_t *from,
                               uint8_t *to)
 {
@@ -82,6 +93,10 @@ VARIANT_BODY void join_body(const struct scale_tap *tap, const int32_t *weights,
     {                                                                                             \
         narrow_body(axis, size, from, to);                                                        \
     }                                                                                             \
+    target static void part_##name(const uint8_t *from, uint32_t size, uint8_t *to)               \
+    {                                                                                             \
+        part_body(from, size, to, to + size, to + 2 * (size_t)size);                              \
+    }                                                                                             \
     target static void join_##name(const struct scale_tap *tap, const int32_t *weights,           \
                                    const uint8_t *from, size_t stride, size_t count, uint8_t *to) \
     {                                                                                             \
@@ -93,7 +108,7 @@ DEFINE_LOOPS(avx2, VARIANT_TARGET_AVX2)
 DEFINE_LOOPS(avx512, VARIANT_TARGET_AVX512)
 
 const struct square_loops square_loops[VARIANT_COUNT] = {
-    [VARIANT_PORTABLE] = {narrow_portable, join_portable},
-    [VARIANT_AVX2] = {narrow_avx2, join_avx2},
-    [VARIANT_AVX512] = {narrow_avx512, join_avx512},
+    [VARIANT_PORTABLE] = {narrow_portable, part_portable, join_portable},
+    [VARIANT_AVX2] = {narrow_avx2, part_avx2, join_avx2},
+    [VARIANT_AVX512] = {narrow_avx512, part_avx512, join_avx512},
 };

@@ -14,6 +14,8 @@
 struct square_loops {
     /* Scales a row of pixels (width, 3), behind which a byte can be read, to (3, size). */
     void (*narrow)(const struct scale_axis *axis, uint32_t size, const uint8_t *from, uint8_t *to);
+    /* The same of `size` pixels that stay what they are. */
+    void (*part)(const uint8_t *from, uint32_t size, uint8_t *to);
     /* Adds up tap->count rows of `count` bytes that lie `stride` apart. */
     void (*join)(const struct scale_tap *tap, const int32_t *weights, const uint8_t *from,
                  size_t stride, size_t count, uint8_t *to);
