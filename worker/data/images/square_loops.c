@@ -6,9 +6,57 @@
 
 #define TILE 64 // sums that stay in registers
 
-// A pixel's channels, and a byte of the next one, which is dropped. Little-endian.
-typedef uint32_t pixel_words __attribute__((vector_size(16)));
+// Elements of two vectors, by their numbers.
+#if defined(__clang__)
+#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
+#endif
+
+typedef uint8_t vector_bytes __attribute__((vector_size(16)));
+typedef uint16_t vector_halves __attribute__((vector_size(16)));
+typedef uint32_t vector_words __attribute__((vector_size(16)));
+// Of a pixel's channels, and of a byte of the next one, which is dropped.
 typedef int32_t pixel_sums __attribute__((vector_size(16)));
+
+/* The channels of a pixel in 32 bits each, by interleaving them with zeros twice, which every
+ * instruction set does well. Little-endian. */
+VARIANT_BODY pixel_sums widen(const uint8_t *pixel)
+{
+    const vector_bytes zeros = {0};
+    uint32_t word;
+    memcpy(&word, pixel, sizeof(word));
+    const vector_words words = {word, 0, 0, 0};
+    vector_halves halves = (vector_halves)MIX((vector_bytes)words, zeros, 0, 16, 1, 17, 2, 18, 3,
+                                              19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return (pixel_sums)MIX(halves, (vector_halves)zeros, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+
+/* Inlined with a constant for the counts that are frequent. */
+VARIANT_BODY pixel_sums sum_pixels(const uint8_t *pixel, const int32_t *weights, uint32_t count)
+{
+    pixel_sums sums = {0};
+    for (uint32_t k = 0; k < count; k++) {
+        sums += widen(pixel + (size_t)k * SQUARE_CHANNELS) * weights[k];
+    }
+    return sums;
+}
+
+VARIANT_BODY pixel_sums sum_tap(const struct scale_tap *tap, const uint8_t *from,
+                                const int32_t *weights)
+{
+    const uint8_t *pixel = from + (size_t)tap->first * SQUARE_CHANNELS;
+    switch (tap->count) {
+    case 2:
+        return sum_pixels(pixel, weights, 2);
+    case 3:
+        return sum_pixels(pixel, weights, 3);
+    case 4:
+        return sum_pixels(pixel, weights, 4);
+    default:
+        return sum_pixels(pixel, weights, tap->count);
+    }
+}
 
 /* Of `count` pixels of the result, `to` of the first channel. Inlined with a constant where that is
  * the tile. */
@@ -17,16 +65,7 @@ VARIANT_BODY void narrow_tile(const struct scale_tap *taps, const int32_t *all_w
 {
     pixel_sums tile[TILE];
     for (uint32_t i = 0; i < count; i++) {
-        const int32_t *weights = all_weights + taps[i].weights_at;
-        const uint8_t *pixel = from + (size_t)taps[i].first * SQUARE_CHANNELS;
-        pixel_sums sums = {0};
-        for (uint32_t k = 0; k < taps[i].count; k++, pixel += SQUARE_CHANNELS) {
-            uint32_t word;
-            memcpy(&word, pixel, sizeof(word));
-            const pixel_words words = {word, word, word, word}, shifts = {0, 8, 16, 24};
-            sums += (pixel_sums)(words >> shifts & 255) * weights[k];
-        }
-        tile[i] = sums;
+        tile[i] = sum_tap(&taps[i], from, all_weights + taps[i].weights_at);
     }
     for (uint32_t i = 0; i < count; i++) {
         for (size_t c = 0; c < SQUARE_CHANNELS; c++) {
