@@ -132,7 +132,7 @@ static void cached_convert(const struct dataset *dataset, const uint8_t *bytes, 
 static void cached_close(struct dataset *dataset)
 {
     struct cached *cached = (struct cached *)dataset;
-    struct cached_counts counts;
+    struct cached_counts counts = {0};
     dataset_cache_counts(dataset, &counts);
     log_info("decoded images in %s: found=%" PRIu64 " kept=%" PRIu64 " did_not_fit=%" PRIu64,
              cache_file_path(cached->file), counts.found, counts.kept, counts.missed);

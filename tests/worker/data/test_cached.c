@@ -20,7 +20,7 @@
 #define SAMPLES 20
 #define SIDE    16
 #define BYTES   ((size_t)3 * SIDE * SIDE)
-#define PLACE   832 // of an image: 24 bytes of head, rounded up to 64
+#define PLACE   ((off_t)832) // of an image: 24 bytes of head, rounded up to 64
 
 /* Images that count how often they are decoded. */
 struct counted {
@@ -223,7 +223,7 @@ static void an_image_that_was_not_written_whole_is_decoded_again(void **state)
     find_file(bench, path);
     int file = open(path, O_RDWR | O_CLOEXEC);
     assert_true(file >= 0);
-    static const uint8_t zeros[PLACE];
+    static const uint8_t zeros[1024];
     assert_int_equal(pwrite(file, zeros, 300, 3 * PLACE + 500), 300);
     assert_int_equal(pwrite(file, "x", 1, 5 * PLACE + 16), 1); // a label
     assert_int_equal(pwrite(file, zeros, PLACE, 7 * PLACE), PLACE);

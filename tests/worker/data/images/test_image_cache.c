@@ -192,7 +192,8 @@ static void an_index_of_many_files_comes_back_whole(void **state)
 {
     (void)state;
     enum { COUNT = 200000, NAME = 24 };
-    struct image_list list = {.class_count = 1000, .count = COUNT, .names_size = COUNT * NAME};
+    struct image_list list = {
+        .class_count = 1000, .count = COUNT, .names_size = (size_t)COUNT * NAME};
     list.classes = calloc(list.class_count, sizeof(char *));
     list.files = calloc(COUNT, sizeof(*list.files));
     list.names = calloc(COUNT, NAME);

@@ -220,6 +220,10 @@ static void check_loops(const struct square_loops *loops, uint32_t size)
             assert_int_equal(narrow[c * size + i], expected);
         }
     }
+    loops->part(row, size, narrow);
+    for (uint32_t i = 0; i < 3 * size; i++) {
+        assert_int_equal(narrow[i], row[3 * (i % size) + i / size]);
+    }
     const struct scale_tap tap = {0, 3, taps[2].weights_at};
     loops->join(&tap, weights + tap.weights_at, row, size, size, joined);
     for (uint32_t i = 0; i < size; i++) {
