@@ -131,7 +131,7 @@ static void a_coordinator_that_is_killed_leaves_a_whole_summary(void **state)
     json_decref(pid);
     assert_int_equal(program_wait(&test->run), 1);
     json_t *summary = programs_read_json(test->out, "summary.json");
-    assert_int_equal(json_object_size(summary), 28); // test_ringside.c has their names
+    assert_int_equal(json_object_size(summary), 30); // test_ringside.c has their names
     assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");
     assert_non_null(
         strstr(json_string_value(json_object_get(summary, "reason")), "killed by signal 9"));

@@ -115,14 +115,16 @@ def run(
     mode: str = "ring",
     prelude: str = PRELUDE,
     variables: dict[str, str] | None = None,
+    is_warm: bool = True,
 ) -> Ended:
-    """Runs the script in `workers` processes; it comes behind the prelude."""
+    """Runs the script in `workers` processes; it comes behind the prelude. One that is not warm starts
+    and ends as Python does."""
     out = folder / f"{mode.replace(':', '-')}-{workers}-{len(list(folder.iterdir()))}"
     out.mkdir()
     path = out / "train.py"
     path.write_text(prelude + script)
     return run_file(out / "run", [str(path)], *options, workers=workers, mode=mode,
-                    variables=variables, python=warm_python())
+                    variables=variables, python=warm_python() if is_warm else sys.executable)
 
 
 def completed(*arguments: object, **keywords: object) -> Ended:

@@ -77,7 +77,7 @@ step()
 if rank == 1:
     {end}
 while True: step()
-""", *SGD)
+""", *SGD, is_warm=False)
     assert ended.code == 1 and "no images in /data" in ended.summary["reason"], ended.text
 
 
@@ -100,7 +100,7 @@ finally:
 
 
 def test_an_exit_that_is_caught_or_well_meant_is_no_failure(tmp_path: Path) -> None:
-    assert completed(tmp_path, TRAIN + CAUGHT, *SGD).values() == ["str", "str"]
+    assert completed(tmp_path, TRAIN + CAUGHT, *SGD, is_warm=False).values() == ["str", "str"]
 
 
 def test_fewer_steps_in_one_process_are_named(tmp_path: Path) -> None:
