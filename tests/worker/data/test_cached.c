@@ -105,7 +105,7 @@ static void read_all(const struct bench *bench, const struct dataset *dataset, u
         struct counted expected = {.reads = (uint32_t[SAMPLES]){0}, .salt = salt};
         uint8_t wanted[BYTES], bytes[BYTES];
         uint32_t wanted_label, label;
-        counted_read_bytes(&expected.base, i, wanted, &wanted_label);
+        assert_int_equal(counted_read_bytes(&expected.base, i, wanted, &wanted_label), STATUS_OK);
         assert_int_equal(dataset_read_bytes(dataset, i, bytes, &label), STATUS_OK);
         assert_memory_equal(bytes, wanted, BYTES);
         assert_int_equal(label, wanted_label);
