@@ -49,7 +49,7 @@ static void go_on(struct server *server)
     if (server->recorder == NULL) {
         return;
     }
-    uint64_t step = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    uint64_t step = generation_begin_step(coordinator);
     note_generation(server, step);
     server_note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
     if (server->record_status == STATUS_OK) {

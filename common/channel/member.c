@@ -45,6 +45,7 @@ bool member_handle(struct member *member, const struct envelope *envelope,
                                             .there_ns = message->clock->told_ns});
     }
     if (message->kind == MESSAGE_STOP) {
+        member->stop_newcomers = message->rank;
         mark_stopped(member, message->reason, message->text);
         return true;
     }
@@ -328,6 +329,7 @@ enum status member_ready(struct member *member, const struct layout *layout,
                          const struct wire_nccl *nccl)
 {
     struct message ready = {.kind = MESSAGE_READY,
+                            .step = member->ready_step,
                             .member = &member->self,
                             .layout = layout,
                             .nccl = nccl,

@@ -54,6 +54,7 @@ struct member {
     double open_loss_sums[WIRE_SLICES_MAX];
 
     uint32_t generation; // of the job's processes, from 0
+    uint64_t ready_step; // of READY: steps made that a program which commits goes on from
 
     // The coordinator, as it is judged: how long it may be silent, which it says itself, and since
     // when its connection is closed; 0: it is not. Time in which we did not look does not count.
@@ -71,6 +72,7 @@ struct member {
 
     // Why the coordinator ended the job, once it did.
     enum status stop_status; // STATUS_OK: completed
+    uint32_t stop_newcomers; // for whose sake this generation ended
     bool is_stopped;
     char stop_text[512];
 };

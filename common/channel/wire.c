@@ -66,6 +66,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_CLASSES] = {"CLASSES", WIRE__KIND__KIND_CLASSES, 0, 0},
     [MESSAGE_BACK] = {"BACK", WIRE__KIND__KIND_BACK,
                       PART_MEMBER | PART_LAYOUT | PART_START | PART_BACK, PART_SUM},
+    [MESSAGE_COMMIT] = {"COMMIT", WIRE__KIND__KIND_COMMIT, 0, 0},
 };
 
 // Numbers of the header that have the same name and meaning on both sides.

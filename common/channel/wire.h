@@ -66,6 +66,8 @@ enum message_kind {
                       // in JSON, before READY; `span` has its offset, and the bytes of the list
     MESSAGE_BACK,     // member -> coordinator: its job's coordinator was lost, and it trains; the
                       // answer is GO, once all members are back
+    MESSAGE_COMMIT,   // worker -> coordinator: its program can go on from `step` steps; a sum of
+                      // all follows
     MESSAGE_KIND_COUNT
 };
 
@@ -73,8 +75,10 @@ enum message_kind {
 struct message {
     enum message_kind kind;
     uint64_t job_id;
-    uint32_t rank;           // of the worker that this message is from or for
-    uint64_t step;           // of training, from 0; WELCOME, START, and of checkpoints: steps made
+    uint32_t rank;           // of the worker that this message is from or for; STOP: how many
+                             // newcomers are the reason
+    uint64_t step;           // of training, from 0; WELCOME, START, COMMIT, READY of a program that
+                             // commits, and of checkpoints: steps made
     uint32_t bucket;         // kinds that carry values, PULL, TAKEN
     uint32_t hop;            // CHUNK: as ring_plan.h or halving_plan.h counts them
     uint32_t vector;         // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer

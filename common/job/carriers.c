@@ -26,6 +26,16 @@ bool job_may_redeal(const struct job *job)
     return goes_on && job->mode.kind != MODE_LOCAL && job->workers > 1;
 }
 
+bool job_may_commit(const struct job *job)
+{
+    return job->on_loss == ON_LOSS_COMMIT && job->mode.kind != MODE_LOCAL;
+}
+
+bool job_may_go_on(const struct job *job)
+{
+    return job_may_redeal(job) || job_may_commit(job);
+}
+
 /* The rank before which there are so many that take part, itself one of them. */
 static uint32_t nth_present(const struct carriers *carriers, uint32_t n)
 {

@@ -36,6 +36,13 @@ struct carriers job_carriers(const struct job *job);
  * that is lost, and one that comes takes some. */
 bool job_may_redeal(const struct job *job);
 
+/* Whether its program keeps what those of its processes that are left go on from, with ranks and a
+ * mean of their own: then the job has as many workers as there are processes. */
+bool job_may_commit(const struct job *job);
+
+/* Whether the job may go on when it loses a process, in either way. */
+bool job_may_go_on(const struct job *job);
+
 /* The ranks of a process, below carriers.processes. */
 struct rank_block carriers_block(struct carriers carriers, uint32_t process);
 

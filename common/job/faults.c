@@ -90,6 +90,21 @@ void faults_forget_steps(struct job *job, uint64_t steps)
     }
 }
 
+void faults_forget_absent_ranks(struct job *job)
+{
+    const struct faults faults = faults_of(job);
+    struct faults kept = {.count = 0};
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        if (fault->place != FAULT_AT_RANK || fault->number < job->workers) {
+            kept.list[kept.count++] = *fault;
+        }
+    }
+    if (kept.count < faults.count) {
+        faults_format(&kept, job->faults, sizeof(job->faults));
+    }
+}
+
 void faults_forget_shards(struct job *job)
 {
     const struct faults faults = faults_of(job);

@@ -28,6 +28,9 @@ void faults_forget_steps(struct job *job, uint64_t steps);
 /* Strikes those off whose shard the job does not have any more. */
 void faults_forget_shards(struct job *job);
 
+/* Likewise those whose rank it does not have. */
+void faults_forget_absent_ranks(struct job *job);
+
 /* Strikes the first `count` joins off. */
 void faults_forget_joins(struct job *job, uint32_t count);
 

@@ -139,6 +139,10 @@ const struct option_choice on_loss_choices[] = {
          "the job goes on likewise, but without the ranks of a lost worker: nobody computes their "
          "part of the batch, and the mean is over the others, so the bits are others. Modes ring "
          "and ps-sync"},
+    [ON_LOSS_COMMIT] =
+        {"commit",
+         "the processes of a program of its own that are left go on from what it has committed "
+         "(ringside.torch.elastic, ringside_commit), and the mean is over them. Mode ring"},
     {NULL, NULL},
 };
 

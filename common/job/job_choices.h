@@ -52,6 +52,7 @@ enum on_loss {
     ON_LOSS_FAIL,   // it fails
     ON_LOSS_REDEAL, // it goes on: the others carry what the lost one had
     ON_LOSS_SHRINK, // it goes on without the lost one's ranks
+    ON_LOSS_COMMIT, // its program goes on from its last commit, in the processes that are left
 };
 
 /* Whose delay a seeded order draws. */

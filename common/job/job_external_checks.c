@@ -36,7 +36,8 @@ static const char *beyond_external(const struct job *job)
         {job->target_accuracy > 0, "to evaluate by itself: leave out --target-accuracy"},
         {job->checkpoint_every.kind != CHECKPOINT_NEVER,
          "to keep checkpoints by itself: --checkpoint-every none"},
-        {job->on_loss != ON_LOSS_FAIL, "all of its processes: --on-loss fail"},
+        {job->on_loss != ON_LOSS_FAIL && job->on_loss != ON_LOSS_COMMIT,
+         "all of its processes, or commits of its own: --on-loss fail or commit"},
         {job->sync_bn, "no layers of ours: --no-sync-bn"},
         {job_has_nccl(job), "sums on the host: --all-reduce auto, not nccl"},
         {job_has_gpu_servers(job), "servers that keep parameters on the host: --server-device "
@@ -45,6 +46,46 @@ static const char *beyond_external(const struct job *job)
         {has_partition(job), "a network that is not cut: --fault with kill or stop"},
     };
     return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+}
+
+/* What programs that go on from their commits cannot have; the first that the job asks for. */
+static const char *beyond_commits(const struct job *job)
+{
+    const struct faults faults = faults_of(job);
+    const struct limit limits[] = {
+        {job->mode.kind != MODE_RING, "parameters that its processes hold: mode ring, without "
+                                      "servers"},
+        {faults_count_joins(&faults, UINT64_MAX) > 0,
+         "processes that join when it commits: --restarts in the place of --fault ...,join"},
+        {job->straggler[0] != '\0' && strcmp(job->straggler, "none") != 0,
+         "ranks that may change: leave out --straggler"},
+    };
+    return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+}
+
+static enum status check_commits(const struct job *job, char *ret_error, size_t error_size)
+{
+    if (!job_may_commit(job)) {
+        return STATUS_OK;
+    }
+    if (!job_is_external(job)) {
+        snprintf(ret_error, error_size,
+                 "--on-loss commit is for a program of its own, which commits what it goes on from "
+                 "(ringside run ... -- PROGRAM): use --on-loss redeal or shrink");
+        return STATUS_INVALID;
+    }
+    const char *sentence = beyond_commits(job);
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size, "--on-loss commit needs %s", sentence);
+        return STATUS_INVALID;
+    }
+    if (job->min_workers > job->workers) {
+        snprintf(ret_error, error_size,
+                 "--min-workers %u is more than the %u worker processes that the job begins with",
+                 job->min_workers, job->workers);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
 }
 
 enum status job_check_external(const struct job *job, char *ret_error, size_t error_size)
@@ -62,5 +103,5 @@ enum status job_check_external(const struct job *job, char *ret_error, size_t er
                  job->model, sentence);
         return STATUS_INVALID;
     }
-    return STATUS_OK;
+    return check_commits(job, ret_error, error_size);
 }

@@ -199,6 +199,20 @@ static void read_member(const char *folder, struct last_summary *summary)
     json_decref(details);
 }
 
+bool last_summary_has_worker(const char *folder, uint32_t number)
+{
+    char path[PATH_BYTES];
+    path_of(folder, "details.json", path);
+    json_t *details = json_load_file(path, 0, NULL);
+    const json_t *finishers = json_object_get(details, "finishers");
+    bool has = !json_is_array(finishers); // nothing is known
+    for (size_t i = 0; i < json_array_size(finishers); i++) {
+        has = has || json_integer_value(json_array_get(finishers, i)) == (json_int_t)number;
+    }
+    json_decref(details);
+    return has;
+}
+
 enum status last_summary_read(const char *folder, struct last_summary *ret_summary)
 {
     char path[PATH_BYTES];

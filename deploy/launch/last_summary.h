@@ -21,6 +21,9 @@ struct last_summary {
 /* Returns STATUS_IO if there is no summary. */
 enum status last_summary_read(const char *folder, struct last_summary *ret_summary);
 
+/* Whether the worker that is called by this number took part in the job until its end. */
+bool last_summary_has_worker(const char *folder, uint32_t number);
+
 /* Writes a summary with every key of the contract, unless there is a whole one. Unknown values are
  * null. Steps and seconds come from metrics.jsonl. Logs. */
 void last_summary_write(const char *folder, const struct job *job, const char *reason);

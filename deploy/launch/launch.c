@@ -139,7 +139,15 @@ static enum status start_all(struct launch *launch)
  * says when the job is over. */
 static bool may_be_done_without(const struct launch *launch, size_t index)
 {
-    return job_may_redeal(&launch->job) && index > 0;
+    return job_may_go_on(&launch->job) && index > 0;
+}
+
+/* Whether the member is a process of a program that goes on from its commits, and ended well. It
+ * may have made its last step before the others, or come too late to be needed. One that vanished
+ * from the job is missed there. */
+static bool is_done(const struct launch *launch, bool is_own, bool is_well)
+{
+    return is_own && is_well && job_may_commit(&launch->job);
 }
 
 /* Whether a worker runs, or is to run. A coordinator that has lost all of them cannot go on. */
@@ -163,7 +171,8 @@ static void note_end(struct launch *launch, size_t index)
     bool is_well = !is_killed && WEXITSTATUS(member->result) == 0;
     bool is_own = index >= launch->placement.server_count && launch->options->program != NULL;
     member->is_noted = true;
-    if ((is_well && !is_own) || launch->is_certain || (launch->cause[0] != '\0' && !is_killed)) {
+    if ((is_well && !is_own) || is_done(launch, is_own, is_well) || launch->is_certain ||
+        (launch->cause[0] != '\0' && !is_killed)) {
         return;
     }
     members_explain_end(&launch->members, index, end, sizeof(end));
@@ -171,7 +180,9 @@ static void note_end(struct launch *launch, size_t index)
              is_well ? OWN_PROGRAM_LEFT_NOT : end);
     snprintf(kind, sizeof(kind), "%s %s", is_killed ? "killed" : "ended", member->name);
     tell(launch, kind, sentence, member);
-    bool may_go_on = may_be_done_without(launch, index);
+    // A program's own failure is no loss that the others go on from.
+    bool may_go_on =
+        may_be_done_without(launch, index) && (is_killed || !job_may_commit(&launch->job));
     if (may_go_on) {
         launch->cause[0] = '\0'; // whatever ends the job is yet to come
         launch->culprit = NULL;
@@ -268,6 +279,25 @@ static void await_programs(struct launch *launch)
     }
 }
 
+/* Of a job that is complete: marks those that it went on without, and ends those that were started
+ * again and came too late to take part. */
+static void dismiss_late(struct launch *launch)
+{
+    struct members *members = &launch->members;
+    for (size_t i = launch->placement.server_count; i < members->count; i++) {
+        struct member *member = &members->list[i];
+        uint32_t number = (uint32_t)(i - launch->placement.server_count);
+        if (!job_may_commit(&launch->job) ||
+            last_summary_has_worker(launch->options->folder, number)) {
+            continue;
+        }
+        member->is_missed = member->is_over ? member_was_killed(member) : member->is_again;
+        if (!member->is_over && member->is_again) {
+            members_signal(members, i, SIGTERM);
+        }
+    }
+}
+
 /* Waits for all members to end, then kills those that have not. */
 static void end_all(struct launch *launch, unsigned close_ms)
 {
@@ -325,6 +355,7 @@ static void attempt(struct launch *launch)
     bool may_close = status == STATUS_OK || status == STATUS_INTERRUPTED;
     bool has_coordinator = !member_was_killed(&launch->members.list[0]);
     if (launch->options->program != NULL && status == STATUS_OK && launch_is_completed(launch)) {
+        dismiss_late(launch);
         await_programs(launch);
     }
     end_all(launch, may_close && has_coordinator ? CLOSE_MS : 0);

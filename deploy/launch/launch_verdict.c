@@ -72,7 +72,8 @@ static enum exit_code judge_programs(const struct launch *launch)
     for (size_t i = launch->placement.server_count; i < members->count; i++) {
         const struct member *member = &members->list[i];
         char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES];
-        if (member->is_over && !member->is_lost && member->result == 0) {
+        bool is_well = member->is_over && !member->is_lost && member->result == 0;
+        if (is_well || member->is_missed) {
             continue;
         }
         members_explain_end(members, i, end, sizeof(end));

@@ -27,6 +27,8 @@ struct member {
     bool is_noted;       // its end has been looked at
     uint64_t restart_ms; // when it is started again; 0: it is not
     bool is_replacement; // then, for a join of --fault
+    bool is_again;       // it was started again
+    bool is_missed;      // its program's job was completed without it
 };
 
 struct members {

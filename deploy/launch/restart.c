@@ -48,6 +48,13 @@ static uint64_t pause_ms(uint32_t restarts)
     return (uint64_t)PAUSE_MS << (restarts < PAUSE_DOUBLINGS ? restarts : PAUSE_DOUBLINGS);
 }
 
+/* Whether the member is a process of the user's own program, and ended by itself: with an error of
+ * its own, or well. */
+static bool is_own_end(const struct launch *launch, const struct member *member)
+{
+    return launch->options->program != NULL && !member_was_killed(member);
+}
+
 /* Whether the member ended by itself, with an error that is its own. */
 static bool has_failed(const struct member *member)
 {
@@ -130,7 +137,7 @@ void restart_plan_worker(struct launch *launch, struct member *member)
         return; // the job fails
     }
     if ((used >= launch->options->restarts && !is_replacement) || index < servers ||
-        has_failed(member) ||
+        has_failed(member) || is_own_end(launch, member) ||
         (member->is_lost && !move_worker(launch, (uint32_t)(index - servers)))) {
         return;
     }
@@ -154,6 +161,7 @@ uint64_t restart_workers(struct launch *launch)
             launch->restarts += !member->is_replacement;
             // What cannot be started was said, and is missing as it was before.
             (void)launch_start_worker(launch, (uint32_t)(i - servers));
+            launch->members.list[i].is_again = true;
         } else if (is_planned(member) && member->restart_ms < next_ms) {
             next_ms = member->restart_ms;
         }
@@ -195,8 +203,11 @@ static bool is_loss(const struct launch *launch)
         return true;
     }
     if (launch->options->program != NULL) {
-        // Its processes end with errors of their own once another one is lost.
-        return launch->is_certain && WEXITSTATUS(coordinator->result) == EXIT_LOST;
+        // Its processes end with errors of their own once another one is lost. Where it goes on
+        // from commits, those errors are the reason, and are the launcher's cause.
+        bool is_certain =
+            launch->is_certain || (job_may_commit(&launch->job) && launch->cause[0] == '\0');
+        return is_certain && WEXITSTATUS(coordinator->result) == EXIT_LOST;
     }
     for (size_t i = 1; i < launch->members.count; i++) {
         if (has_failed(&launch->members.list[i])) {

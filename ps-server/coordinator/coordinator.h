@@ -128,6 +128,11 @@ struct coordinator {
     bool needs_trial;         // some workers have yet to find out what is possible between them
     struct tuning tuning;     // of buckets
 
+    // Of a program that commits (--on-loss commit).
+    uint64_t begin_step;  // steps made that this generation goes on from, as its workers say
+    uint64_t commit_step; // steps of the last commit
+    uint32_t admitted;    // newcomers for whose sake this generation ends
+
     // The verdict.
     enum status verdict; // STATUS_OK: completed; AGAIN: the next generation goes on
     char reason[COORDINATOR_REASON_BYTES];

@@ -11,24 +11,25 @@
 
 void coordinator_conclude(struct coordinator *coordinator, uint64_t now_ms)
 {
-    if (coordinator->state != COORDINATOR_TRAINING ||
-        !membership_everybody_is(&coordinator->membership, SLOT_DONE) ||
+    if (coordinator->state != COORDINATOR_TRAINING || !generation_is_done(coordinator) ||
         checkpointing_is_awaited(coordinator, now_ms)) {
         return;
     }
-    const struct slot *workers = coordinator->membership.workers;
-    for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
-        if (strcmp(workers[i].digest, workers[0].digest) != 0) {
+    const struct slot *workers = coordinator->membership.workers, *first = workers;
+    while (first->state != SLOT_DONE) {
+        first++; // it was lost, and the others have done without
+    }
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        if (workers[i].state == SLOT_DONE && strcmp(workers[i].digest, first->digest) != 0) {
             coordinator_fail(
                 coordinator, STATUS_MISMATCH, NULL, now_ms,
                 "the parameters of worker %u (%.12s...) differ from those of worker %u "
                 "(%.12s...) after the last step",
-                workers[i].number, workers[i].digest, workers[0].number, workers[0].digest);
+                workers[i].number, workers[i].digest, first->number, first->digest);
             return;
         }
     }
-    snprintf(coordinator->params_digest, sizeof(coordinator->params_digest), "%s",
-             workers[0].digest);
+    snprintf(coordinator->params_digest, sizeof(coordinator->params_digest), "%s", first->digest);
     coordinator_close(coordinator, STATUS_OK, "", NULL, now_ms);
 }
 
@@ -210,7 +211,8 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     snprintf(sentence, sizeof(sentence), "%s %u (host %s, pid %llu) left: %s",
              role_name(from->role), slot->number, slot->host, (unsigned long long)slot->process_id,
              message->text);
-    if (is_of_member_alone(reason)) {
+    // A program that says why it leaves has failed, which is no loss that others go on from.
+    if (is_of_member_alone(reason) && !job_may_commit(coordinator->job)) {
         generation_lose(coordinator, reason, sentence, from, now_ms);
     } else {
         coordinator_close(coordinator, reason, sentence, from, now_ms);
@@ -270,6 +272,9 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
     case MESSAGE_PIECE:
     case MESSAGE_FETCH:
         checkpointing_handle(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_COMMIT:
+        newcomers_take_commit(coordinator, from, message, now_ms);
         break;
     case MESSAGE_HEARTBEAT:
         slot_note_wait(&coordinator->membership, from->slot, message->wait);

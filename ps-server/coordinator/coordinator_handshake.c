@@ -89,7 +89,11 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     }
     if (is_newcomer(coordinator, member)) {
         const char *why = newcomers_take(coordinator, peer, message, now_ms);
-        if (why != NULL) {
+        bool is_complete =
+            coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict == STATUS_OK;
+        if (why != NULL && is_complete && job_may_commit(coordinator->job)) {
+            tell_refused(port, peer, STATUS_END_OF_DATA, why); // it was started again in vain
+        } else if (why != NULL) {
             // One that was lost, and is started again before that is known, may come back later.
             refuse(port, peer, STATUS_UNREACHABLE, why);
         }
@@ -188,6 +192,28 @@ static bool has_nccl_as_due(const struct coordinator *coordinator, const struct 
            (nccl != NULL && nccl->has_gpu && nccl->has_id == (from->index == 0));
 }
 
+/* Whether all workers of a program that commits go on from the same step, which the first one
+ * says. */
+static bool begins_alike(struct coordinator *coordinator, const struct message *message,
+                         char *ret_why, size_t why_size)
+{
+    const struct job *job = coordinator->job;
+    if (!job_may_commit(job)) {
+        return true;
+    }
+    if (!coordinator->has_layout && message->step <= job->steps) {
+        coordinator->begin_step = coordinator->commit_step = message->step;
+        return true;
+    }
+    snprintf(ret_why, why_size,
+             "its program goes on from step %llu, and the %s %llu: rank 0 has to give its state to "
+             "all",
+             (unsigned long long)message->step,
+             coordinator->has_layout ? "others' from step" : "job's last step is",
+             (unsigned long long)(coordinator->has_layout ? coordinator->begin_step : job->steps));
+    return coordinator->has_layout && message->step == coordinator->begin_step;
+}
+
 /* Whether the worker may stay. Where it disagrees with the others, the job fails. */
 static bool accept_worker(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message, uint64_t now_ms)
@@ -199,6 +225,7 @@ static bool accept_worker(struct coordinator *coordinator, const struct sender *
     bool agrees = coordinator->has_layout
                       ? agreement_check(coordinator, message, why, sizeof(why))
                       : agreement_check_resume(coordinator, message, why, sizeof(why));
+    agrees = agrees && begins_alike(coordinator, message, why, sizeof(why));
     if (agrees && !coordinator->has_layout) {
         agrees = take_optimizer(coordinator, message, why, sizeof(why));
         if (agrees) {

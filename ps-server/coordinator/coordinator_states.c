@@ -116,6 +116,7 @@ static void begin_training(struct coordinator *coordinator, uint64_t now_ms)
         membership->workers[i].step_since_ms = now_ms;
     }
     checkpointing_begin_phase(coordinator, now_ms);
+    newcomers_share_commit(coordinator);
     if (coordinator->started_ms == 0) {
         coordinator->started_ms = now_ms;
         port->started(port->context);
@@ -130,9 +131,14 @@ static void begin_closing(struct coordinator *coordinator, uint64_t now_ms)
 {
     coordinator->ended_ms = now_ms;
     coordinator->closing_deadline_ms = now_ms + CLOSING_MS;
-    const struct message stop = {
-        .kind = MESSAGE_STOP, .reason = coordinator->verdict, .text = coordinator->reason};
+    const struct message stop = {.kind = MESSAGE_STOP,
+                                 .reason = coordinator->verdict,
+                                 .rank = coordinator->admitted,
+                                 .text = coordinator->reason};
     coordinator_port_send_all(&coordinator->port, &coordinator->membership, &stop);
+    if (coordinator->verdict == STATUS_OK) {
+        newcomers_dismiss(coordinator);
+    }
 }
 
 void coordinator_enter(struct coordinator *coordinator, enum coordinator_state state,

@@ -2,22 +2,54 @@
 #include "ps-server/coordinator/generation.h"
 
 #include "common/job/faults.h"
+#include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Processes that carry the job's ranks from now on: those that were lost are GONE. Of a later
- * generation, some may not have come back yet. */
-static uint32_t count_left(const struct membership *membership)
+/* Whether the process in the slot takes part from now on: those that were lost are GONE. Of a
+ * program that commits, those that are DONE have done their part. */
+static bool is_left(const struct job *job, const struct slot *slot)
 {
-    return membership->worker_count -
-           membership_count(membership->workers, membership->worker_count, SLOT_GONE);
+    return slot->state != SLOT_GONE && (slot->state != SLOT_DONE || !job_may_commit(job));
 }
 
-static bool are_enough(const struct job *job, uint32_t left, char *ret_why, size_t why_size)
+/* Of a later generation, some may not have come back yet. */
+static uint32_t count_left(const struct coordinator *coordinator)
 {
+    const struct membership *membership = &coordinator->membership;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        count += is_left(coordinator->job, &membership->workers[i]);
+    }
+    return count;
+}
+
+/* Whether all that had what the program has committed are lost. `lost` is, too; or NULL. */
+static bool has_lost_commit(const struct coordinator *coordinator, const struct slot *lost)
+{
+    const struct membership *membership = &coordinator->membership;
+    bool had = false, has = false;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        const struct slot *slot = &membership->workers[i];
+        had = had || slot->has_commit;
+        has = has || (slot->has_commit && slot != lost && is_left(coordinator->job, slot));
+    }
+    return had && !has;
+}
+
+static bool are_enough(const struct coordinator *coordinator, uint32_t left,
+                       const struct slot *lost, char *ret_why, size_t why_size)
+{
+    const struct job *job = coordinator->job;
+    if (left > 0 && has_lost_commit(coordinator, lost)) {
+        snprintf(ret_why, why_size,
+                 "nobody is left who has what the program has committed, and has given it to "
+                 "those who came");
+        return false;
+    }
     if (left > 0 && left >= job->min_workers) {
         return true;
     }
@@ -32,7 +64,7 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
     const struct job *job = coordinator->job;
     bool is_first = coordinator->generation == NULL;
     ret_why[0] = '\0';
-    if (!job_may_redeal(job) || lost->slot == NULL) {
+    if (!job_may_go_on(job) || lost->slot == NULL) {
         return false;
     }
     if (coordinator->state == COORDINATOR_GATHERING && is_first) {
@@ -49,9 +81,8 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
                  "others would have other bits");
         return false;
     }
-    uint32_t left = count_left(&coordinator->membership) -
-                    (is_worker && lost->slot->state != SLOT_GONE ? 1 : 0);
-    return are_enough(job, left, ret_why, why_size);
+    uint32_t left = count_left(coordinator) - (is_worker && is_left(job, lost->slot) ? 1 : 0);
+    return are_enough(coordinator, left, is_worker ? lost->slot : NULL, ret_why, why_size);
 }
 
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
@@ -67,20 +98,26 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
             membership_note_gone(&coordinator->membership, lost, coordinator->job->servers, now_ms);
     }
     newcomers_tidy(&coordinator->newcomers, now_ms);
+    if (coordinator->state == COORDINATOR_TRAINING && generation_is_done(coordinator)) {
+        coordinator_port_say(&coordinator->port, true, "%s; the others have made all their steps",
+                             sentence);
+        coordinator_conclude(coordinator, now_ms);
+        return;
+    }
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
 }
 
 bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size)
 {
-    return are_enough(last->job, count_left(&last->membership), ret_why, why_size);
+    return are_enough(last, count_left(last), NULL, ret_why, why_size);
 }
 
 static uint64_t most_steps(const struct coordinator *coordinator)
 {
     const struct membership *membership = &coordinator->membership;
     const struct results *results = &coordinator->results;
-    uint64_t most = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    uint64_t most = generation_begin_step(coordinator);
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         most = membership->workers[i].step > most ? membership->workers[i].step : most;
     }
@@ -113,7 +150,21 @@ static int compare_workers(const void *a, const void *b)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-/* Those who are left and those who have come, in the order of their numbers. */
+static void list_slots(const struct coordinator *last, bool has_commit,
+                       struct generation *generation)
+{
+    const struct membership *membership = &last->membership;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        const struct slot *slot = &membership->workers[i];
+        if (is_left(last->job, slot) && slot->has_commit == has_commit) {
+            generation->workers[generation->process_count++] =
+                (struct generation_worker){slot->number, slot->peer, has_commit};
+        }
+    }
+}
+
+/* Those who are left and those who have come, in the order of their numbers. Of a program that
+ * commits: those first that have a commit, each in the order of before. */
 static enum status list_workers(const struct coordinator *last, struct generation *generation)
 {
     const struct membership *membership = &last->membership;
@@ -123,20 +174,17 @@ static enum status list_workers(const struct coordinator *last, struct generatio
     if (generation->workers == NULL) {
         return STATUS_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        const struct slot *slot = &membership->workers[i];
-        if (slot->state != SLOT_GONE) {
-            generation->workers[generation->process_count++] =
-                (struct generation_worker){slot->number, slot->peer};
-        }
-    }
+    list_slots(last, true, generation);
+    list_slots(last, false, generation);
     for (uint32_t i = 0; i < newcomer_count; i++) {
         const struct newcomer *newcomer = &last->newcomers.list[i];
         generation->workers[generation->process_count++] =
-            (struct generation_worker){newcomer->number, newcomer->peer};
+            (struct generation_worker){newcomer->number, newcomer->peer, false};
     }
-    qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
-          compare_workers);
+    if (!job_may_commit(last->job)) {
+        qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
+              compare_workers);
+    }
     return STATUS_OK;
 }
 
@@ -189,6 +237,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
     const struct generation *before = last->generation;
     struct generation next = {
         .number = before != NULL ? before->number + 1 : 1,
+        .places = before != NULL ? before->places : last->membership.worker_count,
         .workers_lost = last->workers_lost,
         .lost_ms = last->ended_ms,
         .started_ms = generation_started_ms(last),
@@ -254,6 +303,11 @@ void generation_change_job(const struct coordinator *last, const struct generati
     job->processes = next->process_count;
     job->servers = next->server_count;
     faults_forget_shards(job);
+    if (job_may_commit(job)) {
+        job->workers = next->process_count;
+        job->global_batch = job->batch * job->workers;
+        faults_forget_absent_ranks(job);
+    }
 }
 
 void generation_finish(struct generation *generation)
@@ -273,6 +327,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
         struct slot *slot = &membership->workers[i];
         slot->number = generation->workers[i].number;
         slot->peer = generation->workers[i].peer;
+        slot->has_commit = generation->workers[i].has_commit;
         slot->heard_ms = coordinator->created_ms;
         slot->step_since_ms = coordinator->created_ms;
     }
@@ -303,8 +358,22 @@ void generation_note_start(struct generation *generation, const struct coordinat
         generation->started_ms = now_ms;
     }
     last->ranks = carriers_present(&coordinator->carriers);
-    last->begin_step = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    last->begin_step = generation_begin_step(coordinator);
     last->seconds = (double)(now_ms - generation->lost_ms) / 1000;
+}
+
+uint64_t generation_begin_step(const struct coordinator *coordinator)
+{
+    const struct coordinator_resume *resume = coordinator->resume;
+    return resume != NULL ? resume->step : coordinator->begin_step;
+}
+
+bool generation_is_done(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t done = membership_count(membership->workers, membership->worker_count, SLOT_DONE);
+    return job_may_commit(coordinator->job) ? done > 0 && count_left(coordinator) == 0
+                                            : done == membership->worker_count;
 }
 
 uint64_t generation_started_ms(const struct coordinator *coordinator)

@@ -16,6 +16,11 @@
  * that number and t times JOB_SERVERS_MAX more. Slots of servers are dealt anew: thread t of the
  * k-th process that is left has slot t K + k, as ever (job_shard_count).
  *
+ * With --on-loss commit a program of its own goes on by itself from what it has committed. Its
+ * processes that are left are the workers of the next generation, with ranks from 0 in the order of
+ * before; those that have come are behind them. So rank 0 has the last commit, and gives it to the
+ * others. A process that has made its last step (DONE) has done its part, and is not among them.
+ *
  * A worker that comes while the job is under way gets a place in the next generation in the same
  * manner (newcomers.h).
  *
@@ -48,13 +53,15 @@ struct recovery {
 /* A worker process that has a place in a generation. */
 struct generation_worker {
     uint32_t number;
-    uint64_t peer; // of its connection before
+    uint64_t peer;   // of its connection before
+    bool has_commit; // see membership.h
 };
 
 struct generation {
     uint32_t number;                   // from 1: the first one has none of these
     struct generation_worker *workers; // (process_count) in the order of numbers; owned
     uint32_t process_count;
+    uint32_t places;   // worker processes that the job began with
     uint32_t *servers; // (server_count) numbers of its server processes; owned
     uint32_t server_count;
     uint32_t workers_lost;       // before
@@ -99,6 +106,12 @@ void generation_note_alive(struct coordinator *coordinator, uint64_t peer, uint6
 /* Training has begun: takes down what the loss has cost. */
 void generation_note_start(struct generation *generation, const struct coordinator *coordinator,
                            uint64_t now_ms);
+
+/* Steps that were made before the generation, which it goes on from. */
+uint64_t generation_begin_step(const struct coordinator *coordinator);
+
+/* Whether all workers have made their last step; of a program that commits, all that are left. */
+bool generation_is_done(const struct coordinator *coordinator);
 
 /* When the job began to train in this process; 0: it has not. */
 uint64_t generation_started_ms(const struct coordinator *coordinator);

@@ -1,6 +1,7 @@
 /* Reads the lines that the launcher writes, and applies them to the job. */
 #include "ps-server/coordinator/launcher_news.h"
 
+#include "common/job/carriers.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/generation.h"
 
@@ -141,12 +142,16 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     }
     struct membership *membership = &coordinator->membership;
     const struct sender culprit = membership_called(membership, news->role, news->index);
-    if (culprit.slot == NULL && coordinator->generation != NULL) {
+    bool has_failed = news->kind == LAUNCHER_ENDED && job_may_commit(coordinator->job);
+    if (culprit.slot == NULL && coordinator->generation != NULL && !has_failed) {
         return; // the job goes on without it already
     }
     coordinator->workers_lost +=
         membership_note_gone(membership, &culprit, coordinator->job->servers, now_ms);
-    if (is_over) {
+    if (has_failed) { // a program's own failure is no loss that others go on from
+        coordinator_close(coordinator, STATUS_UNREACHABLE, news->sentence,
+                          culprit.slot != NULL ? &culprit : NULL, now_ms);
+    } else if (is_over) {
         amend(news, &culprit, coordinator);
     } else {
         generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);

@@ -55,6 +55,10 @@ struct slot {
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;           // where it is, and since when
 
+    // Of a worker of a program that commits (--on-loss commit).
+    bool has_commit;    // it has what another generation can go on from
+    bool is_committing; // it has come to a commit, and not all have
+
     // The member that it waits for, as its last heartbeat says.
     bool is_waiting;
     struct wire_wait wait; // its `given` is `given`

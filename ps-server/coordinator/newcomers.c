@@ -1,10 +1,12 @@
 /* Notes workers that ask to join a running job, and admits them. */
 #include "ps-server/coordinator/newcomers.h"
 
+#include "common/job/carriers.h"
 #include "common/job/faults.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <stdio.h>
 
@@ -76,15 +78,23 @@ uint64_t newcomers_awaited_step(const struct coordinator *coordinator)
     return coordinator->newcomers.count > 0 && join != NULL ? join->step : 0;
 }
 
+/* Worker processes that the job has room for. */
+static uint32_t count_places(const struct coordinator *coordinator)
+{
+    bool has_fewer = job_may_commit(coordinator->job) && coordinator->generation != NULL;
+    return has_fewer ? coordinator->generation->places : coordinator->job->workers;
+}
+
 /* NULL, or why the job takes no more workers. */
 static const char *why_full(const struct coordinator *coordinator)
 {
     uint64_t processes =
         (uint64_t)coordinator->membership.worker_count + coordinator->newcomers.count;
-    if (!job_may_redeal(coordinator->job)) {
-        return "the job has already begun, and takes no other workers: that needs --on-loss redeal";
+    if (!job_may_go_on(coordinator->job)) {
+        return "the job has already begun, and takes no other workers: that needs --on-loss "
+               "redeal, or commit for a program of its own";
     }
-    if (processes >= coordinator->job->workers || coordinator->newcomers.count == NEWCOMERS_MAX) {
+    if (processes >= count_places(coordinator) || coordinator->newcomers.count == NEWCOMERS_MAX) {
         return "the job has already begun, and each of its ranks has a worker: a place is free "
                "once one is lost";
     }
@@ -114,6 +124,9 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
                              member->host, (unsigned long long)member->process_id);
     }
     newcomer->heard_ms = now_ms;
+    if (coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict == STATUS_OK) {
+        return NULL; // newcomers_dismiss has told it
+    }
     const struct message answer = {.kind = MESSAGE_REFUSE,
                                    .reason = STATUS_AGAIN,
                                    .rank = newcomer->number,
@@ -147,5 +160,77 @@ void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms)
     } else {
         snprintf(reason, sizeof(reason), "%u workers have come", due);
     }
+    coordinator->admitted = due;
     coordinator_close(coordinator, STATUS_AGAIN, reason, NULL, now_ms);
+}
+
+/* How many workers have come to the commit that is under way. */
+static uint32_t count_committing(const struct membership *membership)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        count += membership->workers[i].is_committing;
+    }
+    return count;
+}
+
+/* All have come to the commit of these steps. */
+static void end_commit(struct coordinator *coordinator, uint64_t step, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        membership->workers[i].is_committing = false;
+        membership->workers[i].has_commit = true;
+    }
+    if (step < coordinator->job->steps) { // who comes behind the last one would have nothing to do
+        newcomers_admit(coordinator, now_ms);
+    }
+}
+
+void newcomers_take_commit(struct coordinator *coordinator, const struct sender *from,
+                           const struct message *commit, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    const struct job *job = coordinator->job;
+    struct slot *slot = from->slot;
+    uint32_t before = count_committing(membership);
+    if (from->role != ROLE_WORKER || !job_may_commit(job) ||
+        coordinator->state >= COORDINATOR_CLOSING || slot->state == SLOT_DONE) {
+        return; // not one of ours, or too late
+    }
+    bool fits = before == 0 ? commit->step >= coordinator->commit_step && commit->step <= job->steps
+                            : commit->step == coordinator->commit_step;
+    if (slot->is_committing || !fits) {
+        coordinator_fail(coordinator, STATUS_MISMATCH, from, now_ms,
+                         "worker %u (host %s) commits after %llu steps%s, and %s %llu: all have to "
+                         "commit after the same steps",
+                         slot->number, slot->host, (unsigned long long)commit->step,
+                         slot->is_committing ? " once more" : "",
+                         before > 0 ? "others after" : "the last commit was after",
+                         (unsigned long long)coordinator->commit_step);
+        return;
+    }
+    slot->is_committing = true;
+    coordinator->commit_step = commit->step;
+    if (before + 1 == membership->worker_count) {
+        end_commit(coordinator, commit->step, now_ms);
+    }
+}
+
+void newcomers_share_commit(struct coordinator *coordinator)
+{
+    struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 1; i < membership->worker_count; i++) {
+        membership->workers[i].has_commit = membership->workers[0].has_commit;
+    }
+}
+
+void newcomers_dismiss(struct coordinator *coordinator)
+{
+    const struct message answer = {.kind = MESSAGE_REFUSE,
+                                   .reason = STATUS_END_OF_DATA,
+                                   .text = "the job is complete, and needs no more workers"};
+    for (uint32_t i = 0; i < coordinator->newcomers.count; i++) {
+        coordinator_port_send(&coordinator->port, coordinator->newcomers.list[i].peer, &answer);
+    }
 }

@@ -5,6 +5,10 @@
  * does so several times a second. As soon as there is a fresh copy of what the job has (see
  * checkpointing.h), the next generation begins, with a place for each newcomer that still asks.
  *
+ * Where the program of a job commits what it goes on from (--on-loss commit), a newcomer gets its
+ * place when all workers have come to a commit: nothing that they have made is lost then. All wait
+ * there for the sum that follows it, so none can have gone on.
+ *
  * A job with `--fault after=step:S,join` lets them wait for its joins: one for each, in the order
  * in which they came, once there is a copy of that many steps. */
 #ifndef PS_SERVER_COORDINATOR_NEWCOMERS_H
@@ -18,6 +22,7 @@
 #define NEWCOMERS_MAX 64
 
 struct coordinator;
+struct sender;
 
 struct newcomer {
     uint64_t peer;
@@ -44,6 +49,16 @@ uint32_t newcomers_due(const struct coordinator *coordinator);
 
 /* The step after which the next newcomer may have a place; 0: nobody waits for one. */
 uint64_t newcomers_awaited_step(const struct coordinator *coordinator);
+
+/* COMMIT: a worker's program can go on from what it has. */
+void newcomers_take_commit(struct coordinator *coordinator, const struct sender *from,
+                           const struct message *commit, uint64_t now_ms);
+
+/* Training begins: by now rank 0 has given to all what it has committed. */
+void newcomers_share_commit(struct coordinator *coordinator);
+
+/* The job has ended well: tells those that still ask that they have come too late. */
+void newcomers_dismiss(struct coordinator *coordinator);
 
 /* There is a fresh copy: begins the next generation if somebody waits for it. */
 void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms);

@@ -121,7 +121,7 @@ void live_fill_period(struct live_state *state, const struct coordinator *coordi
 
 void live_fill_go_on(struct live_state *state, const struct coordinator *coordinator)
 {
-    uint64_t step = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    uint64_t step = generation_begin_step(coordinator);
     live_cut_curve(&state->progress, step);
     live_cut_curve(&state->evaluations, step);
     for (uint32_t i = 0; i < state->workers; i++) {

@@ -415,6 +415,18 @@ static json_t *culprit_json(const struct coordinator *coordinator)
     return json_pack("{s:s, s:i}", "role", role_name(culprit->role), "index", (int)index);
 }
 
+/* The numbers of the workers that took part until the end. */
+static json_t *finishers_json(const struct membership *membership)
+{
+    json_t *finishers = json_array();
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        if (membership->workers[i].state == SLOT_DONE) {
+            json_array_append_new(finishers, integer(membership->workers[i].number));
+        }
+    }
+    return finishers;
+}
+
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
@@ -422,13 +434,14 @@ json_t *summary_details_json(const struct coordinator *coordinator)
     bool has_all_reduce = coordinator->started_ms > 0 &&
                           coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
     json_t *details = json_pack(
-        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s, s:o, s:o}", "evaluations",
+        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "evaluations",
         epochs_json(coordinator, true), "target", target_json(coordinator), "late_gradients",
         (json_int_t)results->late_count, "images_dropped", results_images_dropped(results),
         "staleness", histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
         "buckets", buckets_json(&coordinator->tuning), "shards", shards_json(results),
         "ms_per_step", hidden_json(results), "bytes_per_step", how_bytes_are_known(coordinator),
-        "failed_member", culprit_json(coordinator), "recoveries", recoveries_json(coordinator));
+        "failed_member", culprit_json(coordinator), "recoveries", recoveries_json(coordinator),
+        "finishers", finishers_json(&coordinator->membership));
     json_t *images = images_json(coordinator);
     if (images == NULL || json_object_update(details, images) != 0) {
         json_decref(details);

@@ -76,6 +76,7 @@ static enum ringside_status public_status(enum status status)
         [STATUS_UNREACHABLE] = RINGSIDE_LOST,
         [STATUS_UNSUPPORTED] = RINGSIDE_UNSUPPORTED,
         [STATUS_DENIED] = RINGSIDE_DENIED,
+        [STATUS_AGAIN] = RINGSIDE_AGAIN,
     };
     enum ringside_status is = of[status];
     return status != STATUS_OK && is == RINGSIDE_OK ? RINGSIDE_FAILED : is;

@@ -48,6 +48,7 @@ struct ringside {
     struct security_options security_options;
     struct security security;
     char server[256], bind[128], port_range[64];
+    struct link_options joins_by; // borrows from the handle
     struct link *link;
     struct timeline timeline;
     struct straggling straggling;
@@ -76,11 +77,13 @@ struct ringside {
     bool makes_updates;                  // the program does: ringside_keep_gradients
     bool keeps_vectors;                  // they outlive the handle
 
-    uint64_t step;                          // that is made, or comes next
-    bool is_pending;                        // the last step's parameters may still be on their way
-    uint64_t update_step;                   // the step whose update is made
-    double update_rate;                     // its learning rate
-    double first_rate;                      // that of its first group
+    uint64_t begin_step;  // that this generation of the job's processes began with
+    uint64_t commit_step; // steps that were made when the program last committed
+    uint64_t step;        // that is made, or comes next
+    bool is_pending;      // the last step's parameters may still be on their way
+    uint64_t update_step; // the step whose update is made
+    double update_rate;   // its learning rate
+    double first_rate;    // that of its first group
     uint32_t waits_for[LAYOUT_BUCKETS_MAX]; // tensors of each bucket that are not ready
     uint32_t next_bucket;                   // that goes next: they go in their order
 
@@ -113,6 +116,13 @@ enum ringside_status handle_fail(struct link *link, enum status status);
 /* From here on hears what is logged, and forgets what was before. `log_level` as in
  * ringside_options. */
 void handle_listen(uint32_t log_level);
+
+/* Joins the job, or its next generation, by ringside->joins_by: the handle has the job and the
+ * rank. Logs. */
+enum status handle_join(struct ringside *ringside);
+
+/* Where a program commits it makes the updates itself. NULL, or what is wrong. */
+const char *handle_beyond_commits(const struct ringside *ringside);
 
 /* One handle at a time: false if there is one. */
 bool handle_claim(void);

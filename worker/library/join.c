@@ -156,26 +156,17 @@ static enum status check_job(struct ringside *ringside)
     return status;
 }
 
-static enum status join(const struct ringside_options *options, struct ringside *ringside)
+enum status handle_join(struct ringside *ringside)
 {
-    struct link_options link;
-    if (sodium_init() < 0) {
-        log_error("libsodium does not start");
-        return STATUS_UNSUPPORTED;
-    }
-    enum status status = read_options(options, ringside, &link);
-    if (status == STATUS_OK) {
-        status = security_open(&ringside->security_options, &ringside->security);
-    }
-    if (status == STATUS_OK) {
-        status = link_create(&link, &ringside->link);
-    }
+    enum status status = link_create(&ringside->joins_by, &ringside->link);
     if (status == STATUS_OK) {
         status = link_welcome(ringside->link, &ringside->job, &ringside->rank);
     }
     if (status != STATUS_OK) {
         return status;
     }
+    ringside->joins_by.has_rank = true; // from here on
+    ringside->joins_by.rank = link_number(ringside->link);
     log_set_rank(ringside->rank);
     status = check_job(ringside);
     if (status != STATUS_OK) {
@@ -188,6 +179,19 @@ static enum status join(const struct ringside_options *options, struct ringside 
         link_leave(ringside->link, status, "it has no memory for its timeline");
     }
     return status;
+}
+
+static enum status join(const struct ringside_options *options, struct ringside *ringside)
+{
+    if (sodium_init() < 0) {
+        log_error("libsodium does not start");
+        return STATUS_UNSUPPORTED;
+    }
+    enum status status = read_options(options, ringside, &ringside->joins_by);
+    if (status == STATUS_OK) {
+        status = security_open(&ringside->security_options, &ringside->security);
+    }
+    return status == STATUS_OK ? handle_join(ringside) : status;
 }
 
 enum ringside_status ringside_join(const struct ringside_options *options,
@@ -218,6 +222,7 @@ enum ringside_status ringside_join(const struct ringside_options *options,
     enum status status = join(options, ringside);
     if (status != STATUS_OK) {
         enum ringside_status is = handle_fail(ringside->link, status);
+        is = status == STATUS_END_OF_DATA ? RINGSIDE_END : is;
         link_destroy(ringside->link);
         timeline_close(&ringside->timeline);
         security_close(&ringside->security);

@@ -185,6 +185,8 @@ enum ringside_status ringside_leave(struct ringside *ringside)
     if (ringside->state == HANDLE_ENDED || is_open) {
         together_say(ringside, TEAM_LEFT);
         enum status status = is_open ? end_open(ringside) : finish(ringside);
+        // The others go on from their commit, without this one, which has made its steps.
+        status = status == STATUS_AGAIN ? STATUS_OK : status;
         is = status == STATUS_OK ? RINGSIDE_OK : handle_fail(ringside->link, status);
     } else if (ringside->state == HANDLE_BROKEN) {
         is = ringside->broken;

@@ -49,7 +49,7 @@
  * Errors are a status, and a sentence that ringside_error returns. When the job has ended, because
  * another process is lost or for any other reason, every call says so. After an error of the job
  * (every status but RINGSIDE_MISUSE, RINGSIDE_INVALID and RINGSIDE_UNSUPPORTED) the only calls left
- * are ringside_leave and ringside_fail.
+ * are ringside_leave and ringside_fail; after RINGSIDE_AGAIN and RINGSIDE_GROWS ringside_rejoin.
  *
  * The process is left as it is: no signal handlers, no output (unless log_level asks for it, or
  * the job has a --fault, which is told before it strikes), no core limits, except that a process
@@ -68,7 +68,8 @@ extern "C" {
 
 enum ringside_status {
     RINGSIDE_OK = 0,
-    RINGSIDE_END = 1,         // of ringside_begin_step: the job has had its steps
+    RINGSIDE_END = 1,         // of ringside_begin_step: the job has had its steps; of ringside_join
+                              // and ringside_rejoin: it is complete, and needs nobody
     RINGSIDE_MISUSE = 2,      // a call out of order
     RINGSIDE_INVALID = 3,     // an argument
     RINGSIDE_UNSUPPORTED = 4, // not in this mode
@@ -78,6 +79,8 @@ enum ringside_status {
     RINGSIDE_LOST = 8,      // another process of the job, or the way to it, is gone
     RINGSIDE_DENIED = 9,    // no keys, or the wrong ones
     RINGSIDE_FAILED = 10,   // anything else; the sentence says what
+    RINGSIDE_AGAIN = 11,    // the job goes on with other processes: see ringside_commit
+    RINGSIDE_GROWS = 12,    // of ringside_commit: the same, since processes have come
 };
 
 struct ringside;
@@ -302,6 +305,36 @@ enum ringside_status ringside_send(struct ringside *ringside, const void *bytes,
                                    uint32_t to, const char *label);
 enum ringside_status ringside_receive(struct ringside *ringside, void *bytes, uint64_t size,
                                       uint32_t from, const char *label);
+
+/* Going on after a loss. In a job with --on-loss commit, in mode ring, a lost process does not end
+ * the job. The program keeps a copy of its state now and then, and says so by ringside_commit. When
+ * a process is lost, the calls of the others return RINGSIDE_AGAIN. Each then calls
+ *
+ *     ringside_rejoin     waits for the others: this process's rank and the size may be others, and
+ *                         the mean is over those that are there
+ *     ... rank 0 gives what it has committed to all, by ringside_broadcast ...
+ *     ringside_go_on      after how many steps that was
+ *     ringside_start
+ *
+ * and makes steps from there. Tensors, the two vectors and their values stay. Ranks are in the
+ * order of before, and those of newcomers come last, so rank 0 has the last commit; before the
+ * first commit each has what it began with. A process that comes to the job while it is under way,
+ * or is started again, calls ringside_join, ringside_describe and what is above from the broadcast
+ * on.
+ *
+ * ringside_commit says that the state after the steps that were ended can be gone on from. All
+ * processes call it between two steps, or before ringside_start, after the same steps. It waits for
+ * all. RINGSIDE_GROWS: it counts, and others have come: ringside_rejoin is next. Where the program
+ * does not make the updates, ringside_start is RINGSIDE_UNSUPPORTED in such a job, since no commit
+ * has the state of the job's optimizer; elsewhere ringside_commit is.
+ *
+ * ringside_rejoin is RINGSIDE_MISUSE but after RINGSIDE_AGAIN and RINGSIDE_GROWS.
+ *
+ * ringside_go_on is called before ringside_start, alike in every process; a process that does not
+ * call it goes on from its own last commit. RINGSIDE_INVALID: the job has fewer steps. */
+enum ringside_status ringside_commit(struct ringside *ringside);
+enum ringside_status ringside_rejoin(struct ringside *ringside);
+enum ringside_status ringside_go_on(struct ringside *ringside, uint64_t step);
 
 /* What this process did since ringside_start. */
 struct ringside_counters {

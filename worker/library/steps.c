@@ -159,7 +159,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     }
     if (status == STATUS_OK) {
         handle_groups_begin_step(ringside);
-        status = exchange_begin_step(ringside->exchange, ringside->step);
+        status = exchange_begin_step(ringside->exchange, ringside->step - ringside->begin_step);
     }
     together_say_steps(ringside, ringside->step, 0);
     end_wait(ringside, began_ns);

@@ -242,6 +242,7 @@ static enum status start(struct ringside *ringside)
         .train_samples = samples,
         .test_samples = 1,
         .parameters = ringside->has_no_model ? 0 : count,
+        .begin_step = ringside->begin_step,
     };
     status = link_prepare(ringside->link, &prepared);
     if (status != STATUS_OK) {
@@ -261,8 +262,12 @@ enum ringside_status ringside_start(struct ringside *ringside)
     if (entered != RINGSIDE_OK) {
         return entered;
     }
+    const char *beyond = handle_beyond_commits(ringside);
+    if (beyond != NULL) {
+        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED, "ringside_start: %s", beyond);
+    }
     together_say(ringside, ringside->has_no_model ? TEAM_LEFT : TEAM_STARTING);
-    link_set_step(ringside->link, 0);
+    link_set_step(ringside->link, ringside->begin_step);
     enum status status = start(ringside);
     if (status == STATUS_OK) {
         together_say(ringside, TEAM_STARTED);

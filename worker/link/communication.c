@@ -398,6 +398,7 @@ static enum status say_ready(struct link *link)
     link->member.self.parameters = link->prepared.parameters;
     link->member.self.tensor_count = link->prepared.tensor_count;
     link->member.self.tensors = link->prepared.tensors;
+    link->member.ready_step = link->prepared.begin_step;
     link->member.optimizer = link->prepared.optimizer;
     link->member.groups = link->prepared.groups;
     link->member.self.choices_digest = digest_choices(link->prepared.choices);

@@ -221,6 +221,17 @@ enum status link_sum(struct link *link, double *values, uint32_t count)
     return status;
 }
 
+void link_commit(struct link *link, uint64_t step)
+{
+    struct message message = {.kind = MESSAGE_COMMIT, .rank = link->ranks.first, .step = step};
+    post_message(link, &message);
+}
+
+bool link_has_grown(struct link *link)
+{
+    return link_is_over(link) && link->member.stop_newcomers > 0;
+}
+
 void link_set_step(struct link *link, uint64_t step)
 {
     link->step = step;

@@ -61,6 +61,7 @@ struct link_prepared {
     const struct optimizer_groups *groups; // likewise, of its parameters; borrowed; NULL: none
     uint64_t tensor_count;                 // of a program of its own; 0: not said
     const char *tensors; // the first of them, as wire_parts.h has it; NULL: not said
+    uint64_t begin_step; // steps made that a program of its own goes on from
     const char *choices; // of the device: how it computes; NULL: it has none
     const char *figures; // M,M,M/D,D,D by which pixels are normalised; NULL or "": none
     const char *classes; // names of the data's classes, a list in JSON; NULL: they have none
@@ -120,6 +121,13 @@ enum status link_sum(struct link *link, double *values, uint32_t count);
 
 /* Bytes sent and received so far, with headers. */
 void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_received);
+
+/* A program can go on from what it has after so many steps. A sum has to follow: every worker waits
+ * for it where it has committed. */
+void link_commit(struct link *link, uint64_t step);
+
+/* After STATUS_AGAIN: whether that is for the sake of newcomers, behind a commit of all. */
+bool link_has_grown(struct link *link);
 
 /* Sets the step that this worker's heartbeats say. */
 void link_set_step(struct link *link, uint64_t step);

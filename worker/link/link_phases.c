@@ -240,7 +240,8 @@ enum status link_begin_phase(struct link *link, const struct message *message,
     if (status != STATUS_OK) {
         return status;
     }
-    trace_begin_phase(link->channel->trace, link->phases.list[link->phase_index].begin,
+    trace_begin_phase(link->channel->trace,
+                      link->phases.list[link->phase_index].begin + link->prepared.begin_step,
                       link->job.sync_every);
     status = create_exchange(link, message, post_ready);
     return status == STATUS_OK ? member_connected(&link->member) : status;

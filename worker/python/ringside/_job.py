@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Callable, NoReturn
 
 from ringside import _library
-from ringside._library import RingsideError
+from ringside._library import RingsideError, UnsupportedError
 
 _WHY_BYTES = 200  # of ringside_fail's sentence
 
@@ -38,9 +38,13 @@ class Job:
         self.optimizer: Any = None  # the one whose gradients it exchanges
         self.before_leave: Callable[[], None] | None = None
         self._is_described = self._is_started = False
+        self._begin_step = 0  # that it goes on from, or has begun with
+        self._may_commit = True  # as far as is known
         options = _library.Options(size=ctypes.sizeof(_library.Options), keeps_vectors=True)
         self._handle: ctypes.c_void_p | None = ctypes.c_void_p()
-        self.library.call("join", ctypes.byref(options), ctypes.byref(self._handle))
+        if self.library.call("join", ctypes.byref(options), ctypes.byref(self._handle)):
+            self._handle = None
+            _come_too_late(self.library)
         self.call("job", ctypes.byref(self.description))
         self.mode: str = self.description.mode.decode()
 
@@ -87,6 +91,37 @@ class Job:
         self.call("start")
         self._is_started = True
 
+    def steps_made(self) -> int:
+        """That were ended, in all generations of the job's processes."""
+        if not self._is_started:
+            return self._begin_step
+        counters = _library.Counters()
+        self.call("counters", ctypes.byref(counters))
+        return int(counters.steps)
+
+    def commit(self) -> None:
+        """All processes can go on from here. Does nothing in a job that ends with a loss."""
+        if self._may_commit:
+            try:
+                self.call("commit")
+            except UnsupportedError:
+                self._may_commit = False
+
+    def go_on(self, steps: int) -> None:
+        """Before the start: so many steps were made, by what all processes have now."""
+        if not self._is_started:
+            self._begin_step = steps
+            if steps > 0:
+                self.call("go_on", steps)
+
+    def rejoin(self) -> None:
+        """Waits until those that are left, and those that have come, are the job's processes."""
+        self._is_started = False
+        if self.call("rejoin"):
+            self._handle = None
+            _come_too_late(self.library)
+        self.call("job", ctypes.byref(self.description))
+
     def _use(self) -> ctypes.c_void_p:
         if self._handle is None:
             raise RingsideError("this process has left the job: the script called shutdown()")
@@ -123,6 +158,13 @@ class Job:
         if handle is not None:
             text = " ".join(why.split()).encode("ascii", "replace")[:_WHY_BYTES]
             self.library.call_raw("fail", handle, text.rstrip(b"."))
+
+
+def _come_too_late(library: _library.Library) -> None:
+    """The job was completed by the others: there is nothing left to do."""
+    sentence = library.call_raw("error", None).decode("utf-8", "replace")
+    print(f"ringside: {sentence}", file=sys.stderr, flush=True)
+    raise SystemExit(0)
 
 
 _job: Job | None = None

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-END = 1  # of begin_step: the job has had its steps
+END = 1  # of begin_step: the job has had its steps; of join: it is complete, and needs nobody
 MISUSE = 2  # a call out of order
 _UNSUPPORTED = 4
+_AGAIN = 11  # the job goes on with other processes
+_GROWS = 12  # the same, after a commit
 ALL = 0xFFFFFFFF  # in the place of a tensor's index
 
 _NAME = "libringside.so.1"
@@ -25,6 +27,14 @@ class RingsideError(RuntimeError):
 
 class UnsupportedError(RingsideError):
     """Something that is not offered, at all or in this job's mode. The sentence has a way out."""
+
+
+class HorovodInternalError(RingsideError):
+    """A process was lost, and the job goes on with the others: see ringside.torch.elastic."""
+
+
+class HostsUpdatedInterrupt(RingsideError):
+    """Processes have come, and the job goes on with them from the commit that was made."""
 
 
 class Options(ctypes.Structure):
@@ -193,6 +203,9 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leave": (ctypes.c_int, [_POINTER]),
     "fail": (None, [_POINTER, ctypes.c_char_p]),
     "error": (ctypes.c_char_p, [_POINTER]),
+    "commit": (ctypes.c_int, [_POINTER]),
+    "rejoin": (ctypes.c_int, [_POINTER]),
+    "go_on": (ctypes.c_int, [_POINTER, ctypes.c_uint64]),
 }
 
 
@@ -219,6 +232,13 @@ def _open() -> ctypes.CDLL:
         f"{_NAME} cannot be loaded ({'; '.join(refusals)}): install Ringside, or set "
         "RINGSIDE_LIBRARY to the file"
     )
+
+
+_KINDS = {
+    _UNSUPPORTED: UnsupportedError,
+    _AGAIN: HorovodInternalError,
+    _GROWS: HostsUpdatedInterrupt,
+}
 
 
 class Library:
@@ -253,5 +273,4 @@ class Library:
     def error_of(self, status: int) -> RingsideError:
         """The last call of this thread has returned `status`."""
         sentence = self.call_raw("error", None).decode("utf-8", "replace")
-        kind = UnsupportedError if status == _UNSUPPORTED else RingsideError
-        return kind(sentence, status)
+        return _KINDS.get(status, RingsideError)(sentence, status)

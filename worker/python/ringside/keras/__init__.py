@@ -62,3 +62,13 @@ __all__ = [
     "size",
     "staleness",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """What Horovod has and this has not is refused by name, with what to do instead."""
+    if name == "elastic":
+        raise AttributeError(
+            "ringside.keras has no elastic: fit() cannot be called again in the middle of an epoch "
+            "with other processes; ringside.torch.elastic is for a loop of one's own"
+        )
+    raise AttributeError(f"module 'ringside.keras' has no attribute {name!r}")

@@ -12,6 +12,7 @@ optimizer that the job's options say; DistributedOptimizer checks that the scrip
 """
 
 from ringside._library import RingsideError, UnsupportedError
+from ringside.torch import elastic
 from ringside.torch.collectives import (
     Adasum,
     Average,
@@ -104,6 +105,7 @@ __all__ = [
     "cross_size",
     "cuda_built",
     "ddl_built",
+    "elastic",
     "gloo_built",
     "gloo_enabled",
     "grouped_allreduce",
@@ -131,8 +133,6 @@ __all__ = [
 ]
 
 _NOT_OFFERED = {
-    "elastic": "a job ends when it loses a process: `ringside run --restarts N` starts it again, "
-    "and the script loads its own checkpoint",
     "ProcessSet": "all processes of a job take part in everything",
     "add_process_set": "all processes of a job take part in everything",
     "remove_process_set": "all processes of a job take part in everything",

@@ -216,6 +216,12 @@ class FlatVectors:
                 self.slots[index].gradient.mul_(factor)
             yield index
 
+    def forget_gradients(self) -> None:
+        """Those of a step that is not made."""
+        for slot in self.slots:
+            slot.parameter.grad = None
+            slot.sent = -1
+
     def find_changed(self) -> str:
         """The name of a parameter whose gradient was written after it was sent; "" if none was."""
         for slot in self.slots:

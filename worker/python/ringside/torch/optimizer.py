@@ -37,13 +37,14 @@ class Exchange:
         optimizer: torch.optim.Optimizer,
         parameters: list[tuple[str, torch.Tensor]],
         passes: int,
-        factors: tuple[float, float],
+        find_factors: Callable[[], tuple[float, float]],
         makes_updates: bool,
     ):
         self._job = _job.current()
         self._optimizer = optimizer
         self.passes_per_step = passes
-        self._before, self._after = factors  # of gradients, around the exchange
+        self._find_factors = find_factors
+        self._before, self._after = find_factors()  # of gradients, around the exchange
         self.makes_updates = makes_updates  # the script's optimizer does
         if not self.makes_updates:
             job_optimizers.agree(optimizer, self._job)
@@ -70,6 +71,16 @@ class Exchange:
         self._lock = threading.RLock() if self._vectors.needs_lock else None
         for index, (_, parameter) in enumerate(parameters):
             self._add_hooks(index, parameter)
+
+    def begin_again(self) -> None:
+        """The job goes on with other processes, from a step that is yet to be begun."""
+        count = len(self._passes)
+        self._before, self._after = self._find_factors()
+        self._passes = [0] * count
+        self._is_ready = [False] * count
+        self._job_started = self._step_begun = self._job_over = False
+        self.is_synchronized = self.skips = False
+        self._vectors.forget_gradients()
 
     def _add_hooks(self, index: int, parameter: torch.Tensor) -> None:
         """One before a gradient is written, and one after."""
@@ -423,9 +434,13 @@ def DistributedOptimizer(
         raise UnsupportedError("LBFGS computes gradients within its step: use another optimizer")
     passes = _check_passes(backward_passes_per_step)
     makes_updates = updates_are_own(updates)
-    factors = _factors(op, gradient_predivide_factor, makes_updates)
+
+    def find_factors() -> tuple[float, float]:
+        return _factors(op, gradient_predivide_factor, makes_updates)
+
+    find_factors()  # refuses, before anything is changed
     pairs = _name_parameters(optimizer, named_parameters)
-    exchange = Exchange(optimizer, pairs, passes, factors, makes_updates)
+    exchange = Exchange(optimizer, pairs, passes, find_factors, makes_updates)
     _job.current().optimizer = optimizer
     optimizer._ringside = exchange
     optimizer.__dict__.pop("step", None)  # a scheduler's, which counts calls of the class's own

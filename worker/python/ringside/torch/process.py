@@ -46,7 +46,6 @@ def _name_of_host() -> bytes:
 
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """Joins the job that the environment names. A second call does nothing."""
-    global _places
     if comm is not None or process_sets is not None:
         raise UnsupportedError(
             "init(comm, process_sets): all processes of the job take part in everything; call "
@@ -54,7 +53,14 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
         )
     if _job.is_in_job():
         return
-    job = _job.join()
+    _job.join()
+    find_places()
+
+
+def find_places() -> None:
+    """All processes tell each other on which hosts they are."""
+    global _places
+    job = _job.current()
     size = job.description.size
     own = _name_of_host().ljust(_NAME_BYTES, b"\0")
     names = ctypes.create_string_buffer(size * _NAME_BYTES)
