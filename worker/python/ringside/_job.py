@@ -102,6 +102,8 @@ class Job:
     def commit(self) -> None:
         """All processes can go on from here. Does nothing in a job that ends with a loss."""
         if self._may_commit:
+            if self.before_leave:
+                self.before_leave()  # the vector gets what lies on a GPU
             try:
                 self.call("commit")
             except UnsupportedError:

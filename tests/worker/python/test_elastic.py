@@ -1,0 +1,113 @@
+"""Scripts that go on after a loss: ringside.torch.elastic."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import Ended, run
+
+SCRIPT = """
+import os, signal
+model = make_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
+first = rank
+resets = []
+state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+
+@hvd.elastic.run
+def train(state):
+    while state.step < {last}:
+        optimizer.zero_grad()
+        loss_of(model, hvd.rank(), hvd.size()).backward()
+        optimizer.step()
+        state.step += 1
+        if state.step % 2 == 0:
+            state.commit()
+        {strike}
+
+train(state)
+print("sizes", *resets, "rank", hvd.rank(), "of", hvd.size(), "step", state.step, digest(model), flush=True)
+hvd.shutdown()
+"""
+
+KILL = "if first == {rank} and state.step == 9 and size == 3 and not resets: os.kill(os.getpid(), signal.SIGKILL)"
+LINE = re.compile(r"sizes ([\d ]*)rank (\d) of (\d) step 20 (\w{16})")
+
+
+def train(folder: Path, strike: str, *options: str, mode: str = "ring", last: str = "20") -> Ended:
+    script = SCRIPT.replace("{strike}", strike).replace("{last}", last)
+    return run(folder, script, "--optimizer", "sgd", "--lr", "0.1", "--on-loss", "commit", *options,
+               workers=3, mode=mode)
+
+
+def ends(ended: Ended) -> list[Any]:
+    """What each process said at its end: sizes after resets, rank, size, digest."""
+    return sorted((match.groups() for match in LINE.finditer(ended.text)), key=lambda found: found[1])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_others_go_on_from_the_last_commit(tmp_path: Path, rank: int) -> None:
+    ended = train(tmp_path, KILL.format(rank=rank))
+    assert ended.code == 0 and ended.summary["outcome"] == "completed", ended.text
+    assert ended.summary["workers_lost"] == 1 and ended.summary["steps"] == 20
+    found = ends(ended)
+    assert [(sizes.split(), of) for sizes, _, of, _ in found] == [(["2"], "2")] * 2, ended.text
+    assert [place for _, place, _, _ in found] == ["0", "1"]
+    assert len({bits for *_, bits in found}) == 1
+
+
+def test_a_process_that_is_started_again_is_let_in(tmp_path: Path) -> None:
+    # They train until it is there.
+    ended = train(tmp_path, KILL.format(rank=0), "--restarts", "1",
+                  last="(20 if hvd.size() == 3 else state.step + 1)")
+    assert ended.code == 0 and ended.summary["outcome"] == "completed", ended.text
+    said = re.findall(r"sizes ([\d ]*)rank (\d) of 3 step \d+ (\w{16})", ended.text)
+    assert sorted((rank, sizes.split()) for sizes, rank, _ in said) == [
+        ("0", ["2", "3"]), ("1", ["2", "3"]), ("2", [])], ended.text
+    assert len({bits for *_, bits in said}) == 1
+
+
+def test_fewer_processes_than_the_job_wants_end_it(tmp_path: Path) -> None:
+    ended = train(tmp_path, KILL.format(rank=1), "--min-workers", "3")
+    assert ended.code != 0 and "--min-workers" in ended.summary["reason"], ended.text
+
+
+def test_a_loss_without_commits_goes_on_from_the_beginning(tmp_path: Path) -> None:
+    strike = KILL.format(rank=2).replace("== 9", "== 1")
+    ended = train(tmp_path, strike)
+    assert ended.code == 0 and len(ends(ended)) == 2, ended.text
+
+
+def test_servers_are_refused_by_name(tmp_path: Path) -> None:
+    ended = train(tmp_path, "pass", mode="ps-sync")
+    assert ended.code != 0 and "--on-loss commit" in ended.text, ended.text
+
+
+def test_a_sampler_deals_what_is_left_of_an_epoch(tmp_path: Path) -> None:
+    ended = run(tmp_path, """
+sampler = hvd.elastic.ElasticSampler(range(24), seed=3)
+sampler.set_epoch(1)
+mine = list(sampler)
+assert len(mine) == 12 and mine == list(hvd.elastic.ElasticSampler.__iter__(sampler))
+everybody = hvd.allgather_object(mine)
+assert sorted(everybody[0] + everybody[1]) == list(range(24))
+sampler.record_batch(0, 5)
+assert sampler.processed_indices == set(mine[:5])
+state = hvd.elastic.TorchState(sampler=sampler)
+state.save()
+state.sync()
+done = set(everybody[0][:5] + everybody[1][:5])
+assert sampler.processed_indices == done
+left = hvd.allgather_object(list(sampler))
+assert sorted(left[0] + left[1]) == sorted(set(range(24)) - done)
+sampler.record_batch(0, 7)
+state.restore()
+assert sampler.processed_indices == done and len(sampler) == 7
+hvd.shutdown()
+""")
+    assert ended.code == 0, ended.text
