@@ -1,14 +1,16 @@
 /* ringside predict: how fast a job would be, from what its steps cost and how its hosts are
  * connected. */
 #include "common/base/log.h"
-#include "common/base/number.h"
 #include "common/job/job.h"
 #include "common/job/job_choices.h"
 #include "common/job/job_options.h"
 #include "common/job/job_values.h"
 #include "common/options/options.h"
 #include "deploy/command/commands.h"
+#include "deploy/predict/crossover.h"
+#include "deploy/predict/parallel.h"
 #include "deploy/predict/study.h"
+#include "deploy/predict/study_lists.h"
 
 #include <jansson.h>
 
@@ -17,12 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_BYTES 256
-
 struct predict_options {
     char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES];
-    char modes[LIST_BYTES], workers[LIST_BYTES];
-    uint32_t servers, batch, steps, gradients_per_update;
+    char modes[STUDY_LIST_BYTES], workers[STUDY_LIST_BYTES], servers[STUDY_LIST_BYTES];
+    char what_ifs[WHAT_IFS_MAX * WHAT_IF_TEXT_BYTES];
+    uint32_t batch, steps, gradients_per_update, threads;
     enum all_reduce_choice all_reduce;
     double bucket_mb;
     char straggler[JOB_PATH_BYTES];
@@ -66,11 +67,11 @@ static const struct option rows[] = {
      .help = "numbers of workers, separated by commas, each at most 16384"},
     {.name = "servers",
      .letter = 's',
-     FIELD(U32, servers),
+     FIELD(TEXT, servers),
      .fallback = "1",
-     OPTION_RANGE(0, JOB_SERVERS_MAX),
-     .metavar = "COUNT",
-     .help = "parameter-server processes, each with a shard of the parameters; not in ring"},
+     .metavar = "LIST",
+     .help = "numbers of parameter-server processes, each with a shard of the parameters, "
+             "separated by commas; not in ring"},
     {.name = "batch",
      FIELD(U32, batch),
      .fallback = "0",
@@ -121,6 +122,20 @@ static const struct option rows[] = {
      .help =
          "one worker or server stands for all in large jobs, also where steps may be off by more "
          "than 1 %; the output says by how much"},
+    {.name = "what-if",
+     FIELD(LIST, what_ifs),
+     .fallback = "",
+     .is_valid = study_what_ifs_are_valid,
+     .metavar = "CHANGES",
+     .help = "predicts the same with other costs, network or servers, as link=2x,compute=0.5x or "
+             "latency=50us,servers=4; may be repeated"},
+    {.name = "jobs",
+     .letter = 'j',
+     FIELD(U32, threads),
+     .fallback = "0",
+     OPTION_RANGE(0, PARALLEL_THREADS_MAX),
+     .metavar = "COUNT",
+     .help = "threads that predict at the same time; 0 is one for each core. Changes no figure"},
     {.name = "json",
      FIELD(FLAG, json),
      .fallback = "false",
@@ -155,100 +170,34 @@ static enum status check_model(int argc, char *const *argv)
     return STATUS_OK;
 }
 
-/* The next item of a list, of which at[0] is behind it afterwards. False at the end. */
-static bool next_item(const char **at, char ret_item[LIST_BYTES])
-{
-    size_t size = strcspn(*at, ",");
-    bool is_there = **at != '\0';
-    snprintf(ret_item, LIST_BYTES, "%.*s", (int)size, *at);
-    *at += size + ((*at)[size] == ',' && (*at)[size + 1] != '\0');
-    return is_there;
-}
-
-static enum status take_mode(const char *text, uint32_t servers, struct mode *ret_mode)
-{
-    if (mode_parse(text, ret_mode) != STATUS_OK) {
-        log_error("--mode: there is no mode '%.60s'; choose ps-sync, ps-ssp:S, ps-async or ring",
-                  text);
-        return STATUS_INVALID;
-    }
-    if (ret_mode->kind == MODE_LOCAL) {
-        log_error("--mode: local is not in the model; ask for ring with one worker");
-        return STATUS_INVALID;
-    }
-    if (mode_has_servers(ret_mode->kind) && servers == 0) {
-        log_error("--servers 0: %s needs servers; give at least 1", text);
-        return STATUS_INVALID;
-    }
-    return STATUS_OK;
-}
-
-static enum status take_workers(const char *text, uint32_t *ret_workers)
-{
-    uint64_t workers = 0;
-    if (!number_whole(text, strlen(text), STUDY_WORKERS_MAX, &workers) || workers == 0) {
-        log_error("--workers: '%.60s' has to be a whole number from 1 to %d", text,
-                  STUDY_WORKERS_MAX);
-        return STATUS_INVALID;
-    }
-    *ret_workers = (uint32_t)workers;
-    return STATUS_OK;
-}
-
-/* Crosses numbers of workers with modes. */
-static enum status make_points(const struct predict_options *options, struct study *study)
-{
-    char text[LIST_BYTES];
-    for (const char *at = options->workers; next_item(&at, text);) {
-        uint32_t workers = 0;
-        enum status status = take_workers(text, &workers);
-        for (const char *from = options->modes; status == STATUS_OK && next_item(&from, text);) {
-            struct mode mode = {0};
-            status = take_mode(text, options->servers, &mode);
-            if (status == STATUS_OK && mode_updates_on_push(mode.kind) &&
-                options->gradients_per_update > workers) {
-                log_error("--gradients-per-update %u is more than the %u workers: no update would "
-                          "have as many",
-                          options->gradients_per_update, workers);
-                status = STATUS_INVALID;
-            }
-            if (status == STATUS_OK && study->point_count == STUDY_POINTS_MAX) {
-                log_error("--workers and --mode make more than %d points; ask for fewer at once",
-                          STUDY_POINTS_MAX);
-                status = STATUS_INVALID;
-            }
-            if (status == STATUS_OK) {
-                study->points[study->point_count++] = (struct study_point){
-                    .mode = mode,
-                    .workers = workers,
-                    .servers = mode_has_servers(mode.kind) ? options->servers : 0};
-            }
-        }
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    return STATUS_OK;
-}
-
 /* Refuses options that no point reads. */
 static enum status check_effects(const struct option_program *program, const struct study *study)
 {
     bool has_ring = false, has_servers = false, has_staleness = false;
-    for (size_t i = 0; i < study->point_count; i++) {
-        has_ring = has_ring || study->points[i].mode.kind == MODE_RING;
-        has_servers = has_servers || mode_has_servers(study->points[i].mode.kind);
-        has_staleness = has_staleness || mode_updates_on_push(study->points[i].mode.kind);
+    for (size_t i = 0; i < study->design_count; i++) {
+        enum mode_kind kind = study->designs[i].mode.kind;
+        has_ring = has_ring || kind == MODE_RING;
+        has_servers = has_servers || mode_has_servers(kind);
+        has_staleness = has_staleness || mode_updates_on_push(kind);
+    }
+    for (size_t i = 0; i < study->what_if_count; i++) {
+        if (what_if_has_servers(&study->what_ifs[i]) && !has_servers) {
+            log_error("--what-if %s: no mode of --mode has servers; leave them out",
+                      study->what_ifs[i].text);
+            return STATUS_INVALID;
+        }
+    }
+    if (has_staleness && study->job.gradients_per_update > study->workers[0]) {
+        log_error("--gradients-per-update %u is more than the %u workers: no update would have as "
+                  "many",
+                  study->job.gradients_per_update, study->workers[0]);
+        return STATUS_INVALID;
     }
     const char *idle = options_was_given(program, "servers") && !has_servers   ? "servers"
                        : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
                        : options_was_given(program, "gradients-per-update") && !has_staleness
                            ? "gradients-per-update"
                            : NULL;
-    if (study->point_count == 0) {
-        log_error("--mode and --workers need at least one entry each");
-        return STATUS_INVALID;
-    }
     if (idle != NULL) {
         log_error("--%s has no effect in the modes of --mode; leave it out", idle);
         return STATUS_INVALID;
@@ -266,13 +215,24 @@ static enum status check_files(const struct predict_options *options)
     return STATUS_OK;
 }
 
-static enum status print(const struct study *study, bool is_json)
+static enum status print(const struct study *study, const struct crossover_list *crossovers,
+                         bool is_json)
 {
     if (!is_json) {
         study_print(study, stdout);
+        if (study->what_if_count > 0) {
+            study_print_what_ifs(study, stdout);
+        }
+        crossover_print(crossovers, stdout);
+        study_print_left_out(study, stdout);
         return STATUS_OK;
     }
-    json_t *object = study_json(study);
+    json_t *object = study_json(study), *what_ifs = json_object_get(object, "what_ifs");
+    json_object_set_new(object, "crossovers", crossover_json(crossovers, NULL));
+    for (size_t i = 0; i < json_array_size(what_ifs); i++) {
+        json_object_set_new(json_array_get(what_ifs, i), "crossovers",
+                            crossover_json(crossovers, &study->what_ifs[i]));
+    }
     if (object == NULL || json_dumpf(object, stdout, JSON_INDENT(2)) != 0) {
         json_decref(object);
         return STATUS_NO_MEMORY;
@@ -300,12 +260,15 @@ static enum status predict(const struct predict_options *options, struct study *
     }
     study->costs = costs;
     study->network = &network;
-    for (size_t i = 0; i < study->point_count && status == STATUS_OK; i++) {
-        status = study_make_point(study, &study->points[i]);
+    struct crossover_list crossovers = {NULL, 0};
+    status = study_make(study);
+    if (status == STATUS_OK) {
+        status = crossover_list_make(study, &crossovers);
     }
     if (status == STATUS_OK) {
-        status = print(study, options->json);
+        status = print(study, &crossovers, options->json);
     }
+    crossover_list_finish(&crossovers);
     network_finish(&network);
     return status;
 }
@@ -323,6 +286,7 @@ static void fill_study(const struct predict_options *options, struct study *stud
     study->network_file = options->network;
     study->counted = options->steps;
     study->is_approximate = options->approximate;
+    study->threads = options->threads;
 }
 
 static enum exit_code run(int argc, char **argv, struct study *study, struct costs *costs)
@@ -339,7 +303,7 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct cos
             "Options of jobs that it does not read are refused.",
         .example = "  ringside predict --costs costs.json --network network.json -n 8,64\n"
                    "  ringside predict --costs costs.json --network network.json --mode ps-sync "
-                   "--servers 4 -n 16 --json\n",
+                   "--servers 1,4 -n 16,64 --what-if link=2x --json\n",
         .sets = {{.title = "Options", .rows = rows, .count = ROW_COUNT, .values = &options}},
         .set_count = 1,
         .takes_arguments_alone = true,
@@ -352,7 +316,9 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct cos
         return EXIT_COMPLETED;
     }
     fill_study(&options, study);
-    if (check_files(&options) != STATUS_OK || make_points(&options, study) != STATUS_OK ||
+    if (check_files(&options) != STATUS_OK ||
+        study_take_what_ifs(options.what_ifs, study) != STATUS_OK ||
+        study_take_lists(options.modes, options.servers, options.workers, study) != STATUS_OK ||
         check_effects(&program, study) != STATUS_OK) {
         return EXIT_USAGE;
     }

@@ -163,8 +163,32 @@ static enum status add_hosts(const char *file, json_t *object, size_t index,
     return STATUS_OK;
 }
 
-/* The bandwidth of a switch's links follows from what is below it: those lower down come first. */
-static enum status link_switches(struct network *network, const uint32_t *depths)
+/* The switches from one to the top, itself included; more than NETWORK_DEPTH_MAX in a circle. */
+static uint32_t depth_of(const struct network *network, uint32_t at)
+{
+    uint32_t depth = 1;
+    while (network->switches[at].above != NETWORK_NONE && depth <= NETWORK_DEPTH_MAX) {
+        at = network->switches[at].above;
+        depth++;
+    }
+    return depth;
+}
+
+/* Gives a switch's link what follows from that of the links below it, and adds it to `below`. */
+static void derive_link(struct network *network, struct network_switch *own, double below_own,
+                        double *below)
+{
+    struct network_link *up = &network->links[own->up], *down = &network->links[own->down];
+    up->bandwidth = own->oversubscription > 0 ? below_own / own->oversubscription : own->bandwidth;
+    up->may_saturate = up->bandwidth > 0 && up->bandwidth < below_own;
+    below[own->above] += up->may_saturate ? up->bandwidth : below_own;
+    // What comes down ends at NICs that carry no more than they do up.
+    down->bandwidth = up->bandwidth;
+    down->may_saturate = up->may_saturate;
+}
+
+/* What is below a switch comes first. */
+enum status network_relink(struct network *network)
 {
     double *below = calloc(network->switch_count, sizeof(*below));
     if (below == NULL) {
@@ -176,36 +200,42 @@ static enum status link_switches(struct network *network, const uint32_t *depths
     for (uint32_t depth = NETWORK_DEPTH_MAX; depth >= 1; depth--) {
         for (uint32_t i = 0; i < network->switch_count; i++) {
             struct network_switch *own = &network->switches[i];
-            if (depths[i] != depth || own->above == NETWORK_NONE) {
-                continue;
+            if (own->above != NETWORK_NONE && depth_of(network, i) == depth) {
+                derive_link(network, own, below[i], below);
             }
-            double bandwidth =
-                own->oversubscription > 0 ? below[i] / own->oversubscription : own->bandwidth;
-            own->up = add_link(network, own->name, "up", bandwidth);
-            own->down = add_link(network, own->name, "down", bandwidth);
-            network->links[own->up].may_saturate = bandwidth > 0 && bandwidth < below[i];
-            below[own->above] += bandwidth > 0 && bandwidth < below[i] ? bandwidth : below[i];
-            // What comes down ends at NICs that carry no more than they do up.
-            network->links[own->down].may_saturate = network->links[own->up].may_saturate;
         }
     }
     free(below);
     return STATUS_OK;
 }
 
+static enum status link_switches(struct network *network)
+{
+    for (uint32_t depth = NETWORK_DEPTH_MAX; depth >= 1; depth--) {
+        for (uint32_t i = 0; i < network->switch_count; i++) {
+            struct network_switch *own = &network->switches[i];
+            if (own->above != NETWORK_NONE && depth_of(network, i) == depth) {
+                own->up = add_link(network, own->name, "up", 0);
+                own->down = add_link(network, own->name, "down", 0);
+            }
+        }
+    }
+    return network_relink(network);
+}
+
 /* Checks that all hosts reach each other, and that no switch is above itself. */
-static enum status check_tree(const char *file, const struct network *network, uint32_t *depths)
+static enum status check_tree(const char *file, const struct network *network)
 {
     uint32_t top = NETWORK_NONE;
     for (uint32_t i = 0; i < network->switch_count; i++) {
         uint32_t at = i;
-        for (depths[i] = 1; network->switches[at].above != NETWORK_NONE; depths[i]++) {
+        if (depth_of(network, i) > NETWORK_DEPTH_MAX) {
+            log_error("%s: switch %s has more than %d switches above it, or is above itself", file,
+                      network->switches[i].name, NETWORK_DEPTH_MAX - 1);
+            return STATUS_INVALID;
+        }
+        while (network->switches[at].above != NETWORK_NONE) {
             at = network->switches[at].above;
-            if (depths[i] == NETWORK_DEPTH_MAX) {
-                log_error("%s: switch %s has more than %d switches above it, or is above itself",
-                          file, network->switches[i].name, NETWORK_DEPTH_MAX - 1);
-                return STATUS_INVALID;
-            }
         }
         if (top != NETWORK_NONE && at != top) {
             log_error("%s: the network is cut: no way leads from switch %s to switch %s; connect "
@@ -221,8 +251,7 @@ static enum status check_tree(const char *file, const struct network *network, u
 static enum status build(const struct fields *fields, const json_t *switches, const json_t *hosts,
                          struct network *network)
 {
-    uint32_t *depths = calloc(json_array_size(switches), sizeof(*depths));
-    enum status status = depths != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    enum status status = STATUS_OK;
     for (size_t i = 0; i < json_array_size(switches) && status == STATUS_OK; i++) {
         status = read_switch(fields->file, json_array_get(switches, i), i, network);
     }
@@ -230,16 +259,12 @@ static enum status build(const struct fields *fields, const json_t *switches, co
         status = connect_switch(fields->file, json_array_get(switches, i), i, network);
     }
     if (status == STATUS_OK) {
-        status = check_tree(fields->file, network, depths);
+        status = check_tree(fields->file, network);
     }
     for (size_t i = 0; i < json_array_size(hosts) && status == STATUS_OK; i++) {
         status = add_hosts(fields->file, json_array_get(hosts, i), i, network);
     }
-    if (status == STATUS_OK) {
-        status = link_switches(network, depths);
-    }
-    free(depths);
-    return status;
+    return status == STATUS_OK ? link_switches(network) : status;
 }
 
 static enum status read_all(const struct fields *fields, struct network *network)

@@ -52,6 +52,10 @@ struct network {
 enum status network_read(const char *file, struct network *ret_network);
 void network_finish(struct network *network);
 
+/* Gives the links of switches what follows from the bandwidths of hosts and switches, after a
+ * change of these. */
+enum status network_relink(struct network *network);
+
 /* Where processes run: the workers, then the servers, in the order of the hosts. Servers without
  * places of their own go to the hosts of the workers, one after the other. Logs if there are not
  * enough places. */

@@ -2,16 +2,9 @@
 #include "deploy/predict/study.h"
 
 #include "common/base/log.h"
+#include "deploy/predict/parallel.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-/* What a point is predicted from. */
-struct basis {
-    struct job job;
-    struct costs costs;
-    struct network network; // owns its lists
-};
+#include <stdio.h>
 
 static void remove_compute(struct basis *basis)
 {
@@ -70,42 +63,6 @@ static const struct {
 };
 #define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
 
-static void *copy(const void *items, size_t size)
-{
-    void *made = malloc(size);
-    if (made != NULL) {
-        memcpy(made, items, size);
-    }
-    return made;
-}
-
-static struct basis *basis_create(const struct study *study, const struct job *job)
-{
-    struct basis *basis = calloc(1, sizeof(*basis));
-    if (basis == NULL) {
-        return NULL;
-    }
-    struct network *network = &basis->network;
-    basis->job = *job;
-    basis->costs = *study->costs;
-    *network = *study->network;
-    network->hosts = copy(network->hosts, network->host_count * sizeof(*network->hosts));
-    network->switches = copy(network->switches, network->switch_count * sizeof(*network->switches));
-    network->links = copy(network->links, network->link_count * sizeof(*network->links));
-    if (network->hosts == NULL || network->switches == NULL || network->links == NULL) {
-        network_finish(network);
-        free(basis);
-        return NULL;
-    }
-    return basis;
-}
-
-static void basis_destroy(struct basis *basis)
-{
-    network_finish(&basis->network);
-    free(basis);
-}
-
 static struct prediction_extent extent_of(const struct study *study)
 {
     return (struct prediction_extent){
@@ -115,27 +72,27 @@ static struct prediction_extent extent_of(const struct study *study)
         .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX};
 }
 
-static enum status make(const struct study *study, const struct job *job, const struct costs *costs,
-                        const struct network *network, struct prediction *ret_prediction)
+enum status study_predict(const struct study *study, const struct basis *basis,
+                          struct prediction *ret_prediction)
 {
     const struct prediction_extent extent = extent_of(study);
-    return prediction_make(job, costs, network, &extent, ret_prediction);
+    return prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_prediction);
 }
 
-static enum status find_limiter(const struct study *study, const struct job *job,
+static enum status find_limiter(const struct study *study, const struct basis *basis,
                                 struct study_point *point)
 {
     double shortest_s = point->made.step_s * (1 - 1e-9); // less is rounding
     point->limiter = "nothing";
     for (size_t i = 0; i < LIMITER_COUNT; i++) {
         struct prediction without;
-        struct basis *basis = basis_create(study, job);
-        if (basis == NULL) {
+        struct basis *changed = basis_create(&basis->job, &basis->costs, &basis->network);
+        if (changed == NULL) {
             return STATUS_NO_MEMORY;
         }
-        limiters[i].remove(basis);
-        enum status status = make(study, &basis->job, &basis->costs, &basis->network, &without);
-        basis_destroy(basis);
+        limiters[i].remove(changed);
+        enum status status = study_predict(study, changed, &without);
+        basis_destroy(changed);
         if (status != STATUS_OK) {
             return status;
         }
@@ -149,14 +106,16 @@ static enum status find_limiter(const struct study *study, const struct job *job
 }
 
 /* Images per second of one worker that exchanges nothing and that nobody slows down on purpose. */
-static enum status find_alone(const struct study *study, double *ret_images_per_s)
+static enum status find_alone(const struct study *study, const struct basis *basis,
+                              double *ret_images_per_s)
 {
-    struct job job = study->job;
+    const struct prediction_extent extent = extent_of(study);
+    struct job job = basis->job;
     struct prediction alone;
     job.mode.kind = MODE_RING;
     job.workers = 1;
     snprintf(job.straggler, sizeof(job.straggler), "none");
-    enum status status = make(study, &job, study->costs, study->network, &alone);
+    enum status status = prediction_make(&job, &basis->costs, &basis->network, &extent, &alone);
     if (status == STATUS_OK && alone.step_s <= 0) {
         log_error("%s: a step of one worker takes no time; give its layers forward and backward "
                   "times",
@@ -168,12 +127,13 @@ static enum status find_alone(const struct study *study, double *ret_images_per_
 }
 
 /* A whole job with many messages takes long, and its limiter takes as many predictions more. */
-static enum status tell_if_long(const struct study *study, const struct job *job)
+static enum status tell_if_long(const struct study *study, const struct basis *basis)
 {
     const struct prediction_extent extent = extent_of(study);
     struct prediction_estimate estimate;
     char advice[80] = "";
-    enum status status = prediction_estimate(job, study->costs, study->network, &extent, &estimate);
+    enum status status =
+        prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &estimate);
     if (status != STATUS_OK || estimate.is_reduced) {
         return status;
     }
@@ -186,29 +146,108 @@ static enum status tell_if_long(const struct study *study, const struct job *job
     }
     if (seconds > STUDY_LONG_S) {
         log_warn("%s among %u workers: simulating all of them takes more than %.0f s%s",
-                 mode_text(job->mode).text, job->workers, seconds, advice);
+                 mode_text(basis->job.mode).text, basis->job.workers, seconds, advice);
     }
     return STATUS_OK;
 }
 
-enum status study_make_point(const struct study *study, struct study_point *point)
+enum status study_measure(const struct study *study, const struct basis *basis,
+                          struct study_point *point)
 {
-    struct job job = study->job;
     double alone = 0;
-    job.mode = point->mode;
-    job.workers = point->workers;
-    job.servers = point->servers;
-    enum status status = find_alone(study, &alone);
+    enum status status = find_alone(study, basis, &alone);
     if (status == STATUS_OK) {
-        status = tell_if_long(study, &job);
+        status = tell_if_long(study, basis);
     }
     if (status == STATUS_OK) {
-        status = make(study, &job, study->costs, study->network, &point->made);
+        status = study_predict(study, basis, &point->made);
     }
     if (status == STATUS_OK) {
         point->speed_up = point->made.images_per_s / alone;
         point->efficiency = point->speed_up / point->workers;
-        status = find_limiter(study, &job, point);
+        status = find_limiter(study, basis, point);
     }
     return status;
+}
+
+enum status study_make_basis(const struct study *study, const struct study_point *point,
+                             struct basis **ret_basis)
+{
+    struct basis *basis = basis_create(&study->job, study->costs, study->network);
+    if (basis == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    basis->job.mode = point->design.mode;
+    basis->job.workers = point->workers;
+    basis->job.servers = point->design.servers;
+    enum status status = what_if_apply(point->what_if, basis);
+    if (status != STATUS_OK) {
+        basis_destroy(basis);
+        return status;
+    }
+    *ret_basis = basis;
+    return STATUS_OK;
+}
+
+static enum status make_point(void *context, size_t index)
+{
+    struct study *study = context;
+    struct study_point *point = &study->points[index];
+    struct basis *basis = NULL;
+    enum status status = study_make_basis(study, point, &basis);
+    if (status == STATUS_OK) {
+        point->servers = basis->job.servers;
+        status = study_measure(study, basis, point);
+    }
+    basis_destroy(basis);
+    return status;
+}
+
+void study_cross(struct study *study)
+{
+    size_t count = 0;
+    for (size_t change = 0; change <= study->what_if_count; change++) {
+        for (size_t w = 0; w < study->worker_count; w++) {
+            for (size_t d = 0; d < study->design_count; d++) {
+                study->points[count++] = (struct study_point){
+                    .design = study->designs[d],
+                    .workers = study->workers[w],
+                    .what_if = change > 0 ? &study->what_ifs[change - 1] : NULL};
+            }
+        }
+    }
+    study->point_count = study->worker_count * study->design_count;
+}
+
+/* Whether the changes can be made, which threads then need not say several times. */
+static enum status check_changes(const struct study *study)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < study->what_if_count && status == STATUS_OK; i++) {
+        struct basis *basis = NULL;
+        status = study_make_basis(study, &study->points[(i + 1) * study->point_count], &basis);
+        basis_destroy(basis);
+    }
+    return status;
+}
+
+enum status study_make(struct study *study)
+{
+    enum status status = check_changes(study);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return parallel_run(study->point_count * (1 + study->what_if_count), study->threads, make_point,
+                        study);
+}
+
+struct study_design_text study_design_text(struct study_design design)
+{
+    struct study_design_text made;
+    int size = snprintf(made.text, sizeof(made.text), "%s", mode_text(design.mode).text);
+    if (design.servers > 0) {
+        snprintf(made.text + size, sizeof(made.text) - (size_t)size, " with %u server%s",
+                 design.servers, design.servers == 1 ? "" : "s");
+    }
+    return made;
 }

@@ -56,7 +56,7 @@ static void print_reduced(const struct study *study, FILE *stream)
         const struct study_point *point = &study->points[i];
         if (point->made.is_reduced) {
             fprintf(stream, "\nIn %s among %u, %s: steps may be off by %.0f %%.",
-                    mode_text(point->mode).text, point->workers,
+                    mode_text(point->design.mode).text, point->workers,
                     point->made.simulated < point->workers ? "one worker stands for all"
                     : point->made.simulated_servers < point->servers
                         ? "one server stands for all"
@@ -67,10 +67,16 @@ static void print_reduced(const struct study *study, FILE *stream)
     fprintf(stream, "\n");
 }
 
+/* Of images/s, against the same point as things are. */
+static double change_percent(const struct study *study, const struct study_point *point)
+{
+    size_t index = (size_t)(point - study->points) % study->point_count;
+    double before = study->points[index].made.images_per_s;
+    return before > 0 ? 100 * (point->made.images_per_s / before - 1) : 0;
+}
+
 void study_print(const struct study *study, FILE *stream)
 {
-    char origin[ORIGIN_BYTES];
-    format_origin(study, origin);
     print_basis(study, stream);
     fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s  %-18s %s\n", "mode",
             "workers", "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
@@ -88,17 +94,56 @@ void study_print(const struct study *study, FILE *stream)
             stream,
             "%-8s %7u %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f  %-18s %s, %.3f "
             "(%.0f %% busy)\n",
-            mode_text(point->mode).text, point->workers, servers, made->images_per_s,
+            mode_text(point->design.mode).text, point->workers, servers, made->images_per_s,
             point->speed_up, 100 * point->efficiency, 1e3 * made->step_s, 1e3 * made->compute_s,
             1e3 * made->delay_s, 1e3 * made->optimizer_s, 1e3 * made->wait_s,
             staleness_mean(&made->staleness), limiter, link_name(study, point),
             made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
     print_reduced(study, stream);
-    fprintf(stream,
-            "\nThe limiter is the cost without which a step would be shortest, and by how "
-            "much. What the model leaves out:\n- %s\n",
-            origin);
+    fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
+                    "much.\n");
+}
+
+void study_print_what_ifs(const struct study *study, FILE *stream)
+{
+    static const char unchanged[] = "unchanged";
+    int width = sizeof(unchanged) - 1;
+    for (size_t i = 0; i < study->what_if_count; i++) {
+        int size = (int)strlen(study->what_ifs[i].text);
+        width = size > width ? size : width;
+    }
+    fprintf(stream, "\n%-*s  %-8s %7s %7s %10s %8s %6s %9s %9s %9s  %s\n", width, "what if", "mode",
+            "workers", "servers", "images/s", "change", "eff. %", "step ms", "compute", "waiting",
+            "limiter");
+    for (size_t i = 0; i < study->point_count; i++) {
+        for (size_t change = 0; change <= study->what_if_count; change++) {
+            const struct study_point *point = &study->points[change * study->point_count + i];
+            const struct prediction *made = &point->made;
+            char servers[16] = "-", difference[24] = "";
+            if (point->servers > 0) {
+                snprintf(servers, sizeof(servers), "%u", point->servers);
+            }
+            if (change > 0) {
+                snprintf(difference, sizeof(difference), "%+.1f %%", change_percent(study, point));
+            }
+            fprintf(stream,
+                    "%-*s  %-8s %7u %7s %10.1f %8s %6.1f %9.3f %9.3f %9.3f  %s (-%.1f %%)\n", width,
+                    change > 0 ? point->what_if->text : unchanged,
+                    mode_text(point->design.mode).text, point->workers, servers, made->images_per_s,
+                    difference, 100 * point->efficiency, 1e3 * made->step_s, 1e3 * made->compute_s,
+                    1e3 * made->wait_s, point->limiter, 100 * point->limiter_gain);
+        }
+    }
+    fprintf(stream, "\nA factor changes the value that the files have: of times 0.5x is quicker, "
+                    "of bandwidths 2x is.\n");
+}
+
+void study_print_left_out(const struct study *study, FILE *stream)
+{
+    char origin[ORIGIN_BYTES];
+    format_origin(study, origin);
+    fprintf(stream, "\nWhat the model leaves out:\n- %s\n", origin);
     for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
         fprintf(stream, "- %s\n", left_out[i]);
     }
@@ -121,13 +166,13 @@ static json_t *point_json(const struct study *study, const struct study_point *p
     return json_pack(
         "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
         "s:f, s:s, s:f, s:o, s:I, s:b, s:f, s:I, s:I}",
-        "mode", mode_text(point->mode).text, "workers", (json_int_t)point->workers, "servers",
-        (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up", point->speed_up,
-        "efficiency_percent", 100 * point->efficiency, "step_ms", 1e3 * made->step_s, "compute_ms",
-        1e3 * made->compute_s, "delays_ms", 1e3 * made->delay_s, "optimizer_ms",
-        1e3 * made->optimizer_s, "waiting_ms", 1e3 * made->wait_s, "server_busy_percent",
-        100 * made->server_busy, "server_wait_ms", 1e3 * made->server_wait_s, "busiest_link",
-        link_name(study, point), "busiest_link_bytes_per_step", made->busiest_bytes,
+        "mode", mode_text(point->design.mode).text, "workers", (json_int_t)point->workers,
+        "servers", (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up",
+        point->speed_up, "efficiency_percent", 100 * point->efficiency, "step_ms",
+        1e3 * made->step_s, "compute_ms", 1e3 * made->compute_s, "delays_ms", 1e3 * made->delay_s,
+        "optimizer_ms", 1e3 * made->optimizer_s, "waiting_ms", 1e3 * made->wait_s,
+        "server_busy_percent", 100 * made->server_busy, "server_wait_ms", 1e3 * made->server_wait_s,
+        "busiest_link", link_name(study, point), "busiest_link_bytes_per_step", made->busiest_bytes,
         "busiest_link_busy_percent", 100 * made->busiest_use, "limiter", point->limiter,
         "limiter_gain_percent", 100 * point->limiter_gain, "staleness",
         staleness_json(&made->staleness), "lead_steps_max", (json_int_t)made->lead_max,
@@ -136,26 +181,51 @@ static json_t *point_json(const struct study *study, const struct study_point *p
         (json_int_t)made->simulated_servers);
 }
 
-json_t *study_json(const struct study *study)
+json_t *study_points_json(const struct study *study, const struct what_if *what_if)
 {
-    json_t *points = json_array(), *gaps = json_array();
+    json_t *points = json_array();
+    size_t total = study->point_count * (1 + study->what_if_count);
+    for (size_t i = 0; i < total && points != NULL; i++) {
+        const struct study_point *point = &study->points[i];
+        if (point->what_if != what_if) {
+            continue;
+        }
+        json_t *object = point_json(study, point);
+        if (what_if != NULL) {
+            json_object_set_new(object, "change_percent", json_real(change_percent(study, point)));
+        }
+        if (json_array_append_new(points, object) != 0) {
+            json_decref(points);
+            return NULL;
+        }
+    }
+    return points;
+}
+
+static json_t *left_out_json(const struct study *study)
+{
+    json_t *gaps = json_array();
     char origin[ORIGIN_BYTES];
     format_origin(study, origin);
-    bool is_whole =
-        points != NULL && gaps != NULL && json_array_append_new(gaps, json_string(origin)) == 0;
-    for (size_t i = 0; i < study->point_count && is_whole; i++) {
-        is_whole = json_array_append_new(points, point_json(study, &study->points[i])) == 0;
+    json_array_append_new(gaps, json_string(origin));
+    for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
+        json_array_append_new(gaps, json_string(left_out[i]));
     }
-    for (size_t i = 0; i < LEFT_OUT_COUNT && is_whole; i++) {
-        is_whole = json_array_append_new(gaps, json_string(left_out[i])) == 0;
+    return gaps;
+}
+
+json_t *study_json(const struct study *study)
+{
+    json_t *what_ifs = json_array();
+    for (size_t i = 0; i < study->what_if_count; i++) {
+        const struct what_if *what_if = &study->what_ifs[i];
+        json_array_append_new(what_ifs, json_pack("{s:s, s:o}", "what_if", what_if->text, "points",
+                                                  study_points_json(study, what_if)));
     }
-    if (!is_whole) {
-        json_decref(points);
-        json_decref(gaps);
-        return NULL;
-    }
-    return json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:o, s:o}", "costs", study->costs_file,
+    // Without memory one of the parts is NULL, and then the whole is.
+    return json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:o, s:o, s:o}", "costs", study->costs_file,
                      "network", study->network_file, "batch", (json_int_t)study->costs->batch,
                      "bucket_mb", study->job.bucket_mb, "seed", (json_int_t)study->job.seed,
-                     "steps", (json_int_t)study->counted, "points", points, "left_out", gaps);
+                     "steps", (json_int_t)study->counted, "points", study_points_json(study, NULL),
+                     "what_ifs", what_ifs, "left_out", left_out_json(study));
 }
