@@ -26,6 +26,30 @@ static void add_turn(struct crossover *crossover, uint32_t workers,
     }
 }
 
+/* The first number from `low` on, at most *high, that does not have the lead of `low`; *high and
+ * its rates become those of it. */
+static enum status find_turn(uint32_t low, int lead,
+                             enum status (*measure)(void *context, uint32_t workers,
+                                                    struct crossover_rates *ret_rates),
+                             void *context, uint32_t *high, struct crossover_rates *rates)
+{
+    while (*high - low > 1) {
+        uint32_t middle = low + (*high - low) / 2;
+        struct crossover_rates rates_middle;
+        enum status status = measure(context, middle, &rates_middle);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        if (ahead(&rates_middle) == lead) {
+            low = middle;
+        } else {
+            *high = middle;
+            *rates = rates_middle;
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status crossover_search(const uint32_t *workers, size_t count,
                              enum status (*measure)(void *context, uint32_t workers,
                                                     struct crossover_rates *ret_rates),
@@ -39,28 +63,18 @@ enum status crossover_search(const uint32_t *workers, size_t count,
         add_turn(crossover, workers[0], &rates);
     }
     for (size_t i = 1; i < count && status == STATUS_OK; i++) {
-        uint32_t low = workers[i - 1], high = workers[i];
+        uint32_t low = workers[i - 1];
         int lead = ahead(&rates);
         struct crossover_rates rates_high;
-        status = measure(context, high, &rates_high);
+        status = measure(context, workers[i], &rates_high);
         while (status == STATUS_OK && ahead(&rates_high) != lead) {
-            // The first number, from low on, that does not have the lead of low.
-            struct crossover_rates rates_next = rates_high, rates_middle;
-            uint32_t next = high;
-            while (status == STATUS_OK && next - low > 1) {
-                uint32_t middle = low + (next - low) / 2;
-                status = measure(context, middle, &rates_middle);
-                if (status == STATUS_OK && ahead(&rates_middle) == lead) {
-                    low = middle;
-                } else if (status == STATUS_OK) {
-                    next = middle;
-                    rates_next = rates_middle;
-                }
-            }
+            uint32_t turn = workers[i];
+            rates = rates_high;
+            status = find_turn(low, lead, measure, context, &turn, &rates);
             if (status == STATUS_OK) {
-                add_turn(crossover, next, &rates_next);
-                lead = ahead(&rates_next);
-                low = next;
+                add_turn(crossover, turn, &rates);
+                lead = ahead(&rates);
+                low = turn;
             }
         }
         rates = rates_high;
