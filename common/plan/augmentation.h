@@ -5,8 +5,9 @@
  *     rotate:D      it is turned about its centre by up to D degrees in each direction
  *     colour:S      brightness, contrast and saturation are each multiplied by 1 - S .. 1 + S
  *     cutout:N      a square of N by N pixels is blanked
- *     resized-crop:A..B   a part with A to B of the area, of about any shape, is scaled to the
- * whole mixup:A       it is mixed with another, by a share that follows the distribution Beta(A, A)
+ *     resized-crop:A..B
+ *                   a part with A to B of the area, of about any shape, is scaled to the whole
+ *     mixup:A       it is mixed with another, by a share that is drawn from Beta(A, A)
  *     cifar         flip and crop:4, as He et al. (2016) train on CIFAR
  *     imagenet      resized-crop:0.08..1, flip and colour:0.4, as Szegedy et al. (2015) train
  *

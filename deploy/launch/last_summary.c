@@ -167,9 +167,8 @@ static json_t *summary_json(const char *folder, const struct job *given, const c
     json_int_t restarts, lost;
     read_restarts(folder, &restarts, &lost);
     json_t *rest =
-        json_pack("{s:[], s:n, s:n, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, "
-                  "s:[]}, s:n, s:s, s:o, "
-                  "s:I, s:s, s:s}",
+        json_pack("{s:[], s:n, s:n, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, "
+                  "s:{s:n, s:n, s:[]}, s:n, s:s, s:o, s:I, s:s, s:s}",
                   "epochs", "best_accuracy", "best_epoch", "ms_per_step", "compute",
                   "exchange_wait", "input_wait", "total", "bytes_per_step", "worker_sent",
                   "worker_received", "server_sent", "server_received", "staleness", "mean", "max",

@@ -6,7 +6,6 @@
 #include "common/options/options.h"
 #include "deploy/predict/fields.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -305,15 +304,6 @@ bool what_if_parse(const char *text, struct what_if *ret_what_if, char *ret_why,
     }
     *ret_what_if = made;
     return true;
-}
-
-void what_if_factor(const char *word, double factor, struct what_if *ret_what_if)
-{
-    char text[64], why[256];
-    snprintf(text, sizeof(text), "%s=%.6fx", word, factor);
-    bool is_read = what_if_parse(text, ret_what_if, why, sizeof(why));
-    assert(is_read);
-    (void)is_read;
 }
 
 bool what_if_has_servers(const struct what_if *what_if)

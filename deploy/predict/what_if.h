@@ -29,9 +29,6 @@ struct what_if {
 /* False if a text is wrong; the reason names the nearest word, or what would be right. */
 bool what_if_parse(const char *text, struct what_if *ret_what_if, char *ret_why, size_t why_size);
 
-/* A single change by a factor, of a word that is known. */
-void what_if_factor(const char *word, double factor, struct what_if *ret_what_if);
-
 /* Whether one of the changes is of the number of servers, which not all modes have. */
 bool what_if_has_servers(const struct what_if *what_if);
 

@@ -1,6 +1,8 @@
 /* Adds up the reports of each rank until a line of metrics.jsonl is due. */
 #include "ps-server/record/metrics.h"
 
+#include "common/channel/report_sum.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -54,29 +56,11 @@ uint64_t metrics_interval(const struct metrics *metrics, uint64_t step)
     return interval;
 }
 
-static void add_report(struct wire_report *sum, const struct wire_report *report)
-{
-    sum->steps += report->steps;
-    sum->images += report->images;
-    sum->loss_sum += report->loss_sum;
-    sum->compute_ns += report->compute_ns;
-    sum->exchange_wait_ns += report->exchange_wait_ns;
-    sum->input_wait_ns += report->input_wait_ns;
-    sum->total_ns += report->total_ns;
-    sum->copy_ns += report->copy_ns;
-    sum->wire_ns += report->wire_ns;
-    sum->bytes_sent += report->bytes_sent;
-    sum->bytes_received += report->bytes_received;
-    sum->staleness_sum += report->staleness_sum;
-    sum->images_dropped += report->images_dropped;
-    sum->rate = report->rate; // in force at the last step
-}
-
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
                  uint64_t now_ms)
 {
     struct metrics_line *line = &metrics->lines[rank];
-    add_report(&line->report, message->report);
+    report_sum_add(&line->report, message->report);
     line->step = message->step;
     line->epoch = message->report->epoch;
     line->now_ms = now_ms;

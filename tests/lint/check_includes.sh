@@ -138,7 +138,7 @@ common/codec/codec[a-z0-9_]*
 common/vector/layout
 common/transport/port_range
 common/security/z85
-common/channel/(fetch|long_text|piece_name|snapshot|wire)
+common/channel/(fetch|long_text|piece_name|report_sum|snapshot|wire)
 common/live/live_(request|state)
 common/plan/(augmentation|blame|halving_plan|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)

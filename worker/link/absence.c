@@ -1,6 +1,8 @@
 /* Adds up what was reported, and keeps what could not be said. */
 #include "worker/link/absence.h"
 
+#include "common/channel/report_sum.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,26 +52,6 @@ static bool grow(struct absence *absence, void **list, uint32_t count, uint32_t 
     return true;
 }
 
-static void add_interval(struct wire_report *sum, const struct wire_report *report)
-{
-    sum->steps += report->steps;
-    sum->images += report->images;
-    sum->images_dropped += report->images_dropped;
-    sum->loss_sum += report->loss_sum;
-    sum->compute_ns += report->compute_ns;
-    sum->exchange_wait_ns += report->exchange_wait_ns;
-    sum->input_wait_ns += report->input_wait_ns;
-    sum->total_ns += report->total_ns;
-    sum->copy_ns += report->copy_ns;
-    sum->wire_ns += report->wire_ns;
-    sum->bytes_sent += report->bytes_sent;
-    sum->bytes_received += report->bytes_received;
-    sum->staleness_sum += report->staleness_sum;
-    sum->epoch = report->epoch;
-    sum->rate = report->rate;
-    sum->transports = report->transports;
-}
-
 static void note_report(struct absence *absence, const struct message *message)
 {
     const struct wire_report *report = message->report;
@@ -78,7 +60,9 @@ static void note_report(struct absence *absence, const struct message *message)
     }
     if (!report->closes_period) {
         struct absence_report *total = &absence->totals[message->rank - absence->first];
-        add_interval(&total->report, report);
+        report_sum_add(&total->report, report);
+        total->report.epoch = report->epoch;
+        total->report.transports = report->transports;
         total->step = message->step;
         return;
     }

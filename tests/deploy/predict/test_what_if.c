@@ -107,7 +107,8 @@ static void test_nothing_is_no_value_to_multiply(void **state)
     (void)state;
     struct basis *basis = changed("compute=1x");
     struct what_if what_if;
-    what_if_factor("flow", 2, &what_if);
+    char why[256];
+    assert_true(what_if_parse("flow=2x", &what_if, why, sizeof(why)));
     captured_log_begin();
     enum status status = what_if_apply(&what_if, basis);
     const char *log = captured_log_end();

@@ -126,50 +126,37 @@ class ObjectState(State):
         self._give()
 
 
-class _ModelKeeper:
-    def __init__(self, model: torch.nn.Module):
-        self.value = model
+class _Keeper:
+    """A copy of what something has, by its state_dict()."""
+
+    def __init__(self, value: Any):
+        self.value = value
         self.save()
 
     def save(self) -> None:
         self._saved = copy.deepcopy(self.value.state_dict())
 
     def restore(self) -> None:
-        self.value.load_state_dict(self._saved)
+        self.value.load_state_dict(copy.deepcopy(self._saved))
+
+
+class _ModelKeeper(_Keeper):
+    def restore(self) -> None:
+        self.value.load_state_dict(self._saved)  # which copies
 
     def sync(self) -> None:
         broadcast_parameters(self.value.state_dict(), root_rank=0)
         self.save()
 
 
-class _OptimizerKeeper:
-    def __init__(self, optimizer: torch.optim.Optimizer):
-        self.value = optimizer
-        self.save()
-
-    def save(self) -> None:
-        self._saved = copy.deepcopy(self.value.state_dict())
-
-    def restore(self) -> None:
-        self.value.load_state_dict(copy.deepcopy(self._saved))
-
+class _OptimizerKeeper(_Keeper):
     def sync(self) -> None:
         broadcast_optimizer_state(self.value, root_rank=0)
         self.save()
 
 
-class _SamplerKeeper:
+class _SamplerKeeper(_Keeper):
     """What each process has trained with since the epoch began counts for all."""
-
-    def __init__(self, sampler: ElasticSampler):
-        self.value = sampler
-        self.save()
-
-    def save(self) -> None:
-        self._saved = copy.deepcopy(self.value.state_dict())
-
-    def restore(self) -> None:
-        self.value.load_state_dict(copy.deepcopy(self._saved))
 
     def sync(self) -> None:
         states = allgather_object(self.value.state_dict())
