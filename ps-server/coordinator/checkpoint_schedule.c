@@ -1,7 +1,8 @@
-/* Chooses the steps of checkpoints that are due after a time. */
+/* Chooses the steps of checkpoints that are due after a time, and waits for the last one. */
 #include "ps-server/coordinator/checkpoint_schedule.h"
 
 #include "ps-server/coordinator/coordinator.h"
+#include "ps-server/coordinator/coordinator_port.h"
 
 #define MARGIN_MIN 8
 
@@ -174,4 +175,72 @@ void checkpoint_schedule_note(struct coordinator *coordinator, uint64_t step, ui
     if (job_may_redeal(coordinator->job)) {
         of->spare_due_ms = now_ms + spare_ms(copied_values(of));
     }
+}
+
+/* ==========================================================================================
+ * The last one
+ * ========================================================================================== */
+
+bool checkpoint_schedule_is_for_disk(const struct checkpointing *of, uint64_t step)
+{
+    return (step == of->announced && !of->is_announced_spare) ||
+           checkpoints_are_due(&of->plan, &of->phases, step);
+}
+
+/* Whether somebody has offered one for the disk that is not being collected or written. */
+static bool is_offered(const struct checkpointing *of)
+{
+    for (uint32_t i = 0; i < of->share_count; i++) {
+        uint64_t step = of->shares[i].offered;
+        bool is_at_hand = of->state != CHECKPOINTING_IDLE && step == of->step;
+        if (step != 0 && !is_at_hand && checkpoint_schedule_is_for_disk(of, step)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a checkpoint is under way, or will be, that goes to the disk. */
+static bool is_open(const struct checkpointing *of)
+{
+    return (of->state != CHECKPOINTING_IDLE && of->is_written) || is_offered(of);
+}
+
+bool checkpoint_schedule_awaits_last(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (!of->plan.are_written || of->is_overdue || !is_open(of)) {
+        return false; // nobody goes on from the end
+    }
+    of->done_ms = of->done_ms == 0 ? now_ms : of->done_ms;
+    return true;
+}
+
+void checkpoint_schedule_give_up_last(struct coordinator *coordinator, const char *why)
+{
+    coordinator->checkpointing.is_overdue = true;
+    coordinator_port_say(&coordinator->port, true, "the job ends without its last checkpoint: %s",
+                         why);
+}
+
+void checkpoint_schedule_judge_last(struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    if (of->done_ms != 0 && !of->is_overdue && is_open(of) &&
+        (double)(now_ms - of->done_ms) >= 500 * coordinator->job->stall_fail) {
+        checkpoint_schedule_give_up_last(coordinator, "it has waited for long enough");
+    }
+}
+
+bool checkpoint_schedule_lacks(struct coordinator *coordinator, const struct sender *member,
+                               uint64_t now_ms)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    if (!checkpoint_schedule_awaits_last(coordinator, now_ms)) {
+        return false;
+    }
+    const struct checkpoint_share *share = &of->shares[checkpointing_share_of(coordinator, member)];
+    bool is_sent = of->state == CHECKPOINTING_COMMITTING ||
+                   (of->state == CHECKPOINTING_COLLECTING && share->is_over);
+    return !is_sent || is_offered(of);
 }

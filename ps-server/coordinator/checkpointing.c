@@ -77,7 +77,7 @@ static const struct slot *slot_of(const struct coordinator *coordinator, uint32_
                : &membership->servers[share - membership->worker_count];
 }
 
-static uint32_t share_of(const struct coordinator *coordinator, const struct sender *from)
+uint32_t checkpointing_share_of(const struct coordinator *coordinator, const struct sender *from)
 {
     return from->role == ROLE_WORKER ? from->index
                                      : coordinator->membership.worker_count + from->index;
@@ -133,19 +133,12 @@ static void give_task(struct coordinator *coordinator, enum checkpoint_task task
     coordinator->port.checkpoint(coordinator->port.context, task, peer, message);
 }
 
-/* Whether it is one of those that --checkpoint-every asks for. */
-static bool is_for_disk(const struct checkpointing *of, uint64_t step)
-{
-    return (step == of->announced && !of->is_announced_spare) ||
-           checkpoints_are_due(&of->plan, &of->phases, step);
-}
-
 static void begin_collecting(struct coordinator *coordinator, uint64_t step)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     of->state = CHECKPOINTING_COLLECTING;
     of->step = step;
-    of->is_written = is_for_disk(of, step);
+    of->is_written = checkpoint_schedule_is_for_disk(of, step);
     // A member that has sent its pieces may offer the next one before this one is whole.
     memcpy(of->collected, of->ranks, coordinator->carriers.ranks * sizeof(*of->ranks));
     of->is_given_up = false;
@@ -303,7 +296,7 @@ static void take_piece(struct coordinator *coordinator, const struct sender *fro
                        const struct message *message)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    struct checkpoint_share *share = &of->shares[share_of(coordinator, from)];
+    struct checkpoint_share *share = &of->shares[checkpointing_share_of(coordinator, from)];
     bool is_due = of->state == CHECKPOINTING_COLLECTING && message->step == of->step &&
                   share->offered == of->step && !share->is_over;
     if (!is_due) {
@@ -341,7 +334,7 @@ void checkpointing_note_stored(struct coordinator *coordinator, uint64_t peer, u
     if (coordinator->checkpointing.state == CHECKPOINTING_COLLECTING &&
         coordinator->checkpointing.step == step &&
         membership_find(&coordinator->membership, peer, &from)) {
-        coordinator->checkpointing.shares[share_of(coordinator, &from)].stored++;
+        coordinator->checkpointing.shares[checkpointing_share_of(coordinator, &from)].stored++;
         send_collect(coordinator, peer, step, 1, STATUS_OK);
     }
 }
@@ -398,7 +391,7 @@ void checkpointing_handle(struct coordinator *coordinator, const struct sender *
         return;
     }
     if (message->kind == MESSAGE_SNAPSHOT && coordinator->checkpointing.plan.are_on) {
-        take_offer(coordinator, share_of(coordinator, from), message);
+        take_offer(coordinator, checkpointing_share_of(coordinator, from), message);
     } else if (message->kind == MESSAGE_PIECE) {
         take_piece(coordinator, from, message);
     }
@@ -442,30 +435,6 @@ void checkpointing_ask(struct coordinator *coordinator, uint64_t step)
     }
 }
 
-/* Whether a checkpoint is under way, or will be, that goes to the disk. */
-static bool is_open(const struct checkpointing *of)
-{
-    bool is_open = of->state != CHECKPOINTING_IDLE && of->is_written;
-    for (uint32_t i = 0; i < of->share_count; i++) {
-        uint64_t step = of->shares[i].offered;
-        is_open = is_open || (step != 0 && is_for_disk(of, step));
-    }
-    return is_open;
-}
-
-/* Decided here, where the coordinator's own absence has been excused. */
-static void judge_last(struct coordinator *coordinator, uint64_t now_ms)
-{
-    struct checkpointing *of = &coordinator->checkpointing;
-    if (of->done_ms == 0 || of->is_overdue || !is_open(of) ||
-        (double)(now_ms - of->done_ms) < 500 * coordinator->job->stall_fail) {
-        return;
-    }
-    of->is_overdue = true;
-    coordinator_port_say(&coordinator->port, true,
-                         "the job does not wait any longer for its last checkpoint");
-}
-
 void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
@@ -474,15 +443,5 @@ void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
     }
     commit_if_whole(coordinator);
     checkpoint_schedule_tick(coordinator, now_ms);
-    judge_last(coordinator, now_ms);
-}
-
-bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms)
-{
-    struct checkpointing *of = &coordinator->checkpointing;
-    if (!of->plan.are_written || of->is_overdue || !is_open(of)) {
-        return false; // nobody goes on from the end
-    }
-    of->done_ms = of->done_ms == 0 ? now_ms : of->done_ms;
-    return true;
+    checkpoint_schedule_judge_last(coordinator, now_ms);
 }

@@ -106,8 +106,7 @@ bool checkpointing_is_race(const struct coordinator *coordinator, uint64_t step)
 /* Several times a second. */
 void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms);
 
-/* Whether the end of the job has to wait for a checkpoint, which it does for --stall-fail at
- * most. */
-bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms);
+/* The index of a member's share. */
+uint32_t checkpointing_share_of(const struct coordinator *coordinator, const struct sender *from);
 
 #endif

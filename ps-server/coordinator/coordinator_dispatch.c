@@ -1,4 +1,5 @@
 /* Passes each message to its handler; handles reports, sums, DONE and LEAVE itself. */
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
@@ -12,7 +13,7 @@
 void coordinator_conclude(struct coordinator *coordinator, uint64_t now_ms)
 {
     if (coordinator->state != COORDINATOR_TRAINING || !generation_is_done(coordinator) ||
-        checkpointing_is_awaited(coordinator, now_ms)) {
+        checkpoint_schedule_awaits_last(coordinator, now_ms)) {
         return;
     }
     const struct slot *workers = coordinator->membership.workers, *first = workers;

@@ -2,6 +2,7 @@
 #include "ps-server/coordinator/generation.h"
 
 #include "common/job/faults.h"
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
@@ -85,6 +86,18 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
     return are_enough(coordinator, left, is_worker ? lost->slot : NULL, ret_why, why_size);
 }
 
+/* Nobody has a step left to make. */
+static void conclude_without(struct coordinator *coordinator, const char *sentence, bool is_lacked,
+                             uint64_t now_ms)
+{
+    coordinator_port_say(&coordinator->port, true, "%s; the others have made all their steps",
+                         sentence);
+    if (is_lacked) {
+        checkpoint_schedule_give_up_last(coordinator, "a part of it is lost");
+    }
+    coordinator_conclude(coordinator, now_ms);
+}
+
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms)
 {
@@ -99,10 +112,11 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
     }
     newcomers_tidy(&coordinator->newcomers, now_ms);
     if (coordinator->state == COORDINATOR_TRAINING && generation_is_done(coordinator)) {
-        coordinator_port_say(&coordinator->port, true, "%s; the others have made all their steps",
-                             sentence);
-        coordinator_conclude(coordinator, now_ms);
-        return;
+        bool is_lacked = lost->slot != NULL && checkpoint_schedule_lacks(coordinator, lost, now_ms);
+        if (!is_lacked || !may_follow) {
+            conclude_without(coordinator, sentence, is_lacked, now_ms);
+            return;
+        }
     }
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);

@@ -228,7 +228,10 @@ static const char *judge_job(const struct scenario *scenario, const struct clust
     if (cluster->failed_count > 0 && strstr(story_text(), "no checkpoint at step") == NULL) {
         return "that a checkpoint could not be written is not said";
     }
-    if (is_completed && scenario->disk.fault_count == 0 && !is_last_written) {
+    // Where servers are lost for good, nobody has what they had.
+    bool is_excused = !scenario->shape.redeals &&
+                      is_said(story_text(), "", "ends without its last checkpoint: a part");
+    if (is_completed && scenario->disk.fault_count == 0 && !is_last_written && !is_excused) {
         return "a completed job has no last checkpoint";
     }
     return NULL;

@@ -1,5 +1,6 @@
 /* Tests of how the coordinator collects checkpoints. */
 #include "common/channel/snapshot.h"
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/checkpointing.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
@@ -151,7 +152,7 @@ static void a_job_does_not_wait_for_copies_for_memory_alone(void **state)
     checkpointing_begin_phase(&story.coordinator, 100);
     offer(&story, 1, 10, STATUS_OK); // the other one has none
     assert_true(story.coordinator.checkpointing.plan.are_on);
-    assert_false(checkpointing_is_awaited(&story.coordinator, 200));
+    assert_false(checkpoint_schedule_awaits_last(&story.coordinator, 200));
     coordinator_finish(&story.coordinator);
 }
 
