@@ -69,10 +69,11 @@ class Links:
     """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
     removed, whatever happens in between."""
 
-    def __init__(self, count, mbit, flow_mbit=None):
+    def __init__(self, count, mbit, flow_mbit=None, delay_ms=0):
         if count > HOSTS_MAX:
             raise Unavailable(f"{count} hosts are more than the {HOSTS_MAX} of one network")
         self.count, self.mbit, self.flow_mbit = count, mbit, flow_mbit
+        self.delay_ms = delay_ms  # one way, of what a host sends
         self.prefix = f"rsb{os.getpid()}n"
         self.switch = f"{self.prefix}sw"
         self.made = []
@@ -95,11 +96,17 @@ class Links:
         self.run("ip", "netns", "add", name)
         self.run("ip", "-n", name, "link", "set", "lo", "up")
 
-    def shape(self, name, device):
+    def shape(self, name, device, delay_ms=0):
         # A burst of what leaves in two milliseconds: less would not reach the rate.
         burst_kb = max(16, self.mbit * 256 // 1000)
-        self.run("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf",
-                 "rate", f"{self.mbit}mbit", "burst", f"{burst_kb}kb", "latency", "50ms")
+        add = ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device]
+        place = ["root"]
+        if delay_ms > 0:
+            self.run(*add, "root", "handle", "1:", "netem", "delay", f"{delay_ms}ms", "limit",
+                     "100000")
+            place = ["parent", "1:1", "handle", "10:"]
+        self.run(*add, *place, "tbf", "rate", f"{self.mbit}mbit", "burst", f"{burst_kb}kb",
+                 "latency", "50ms")
 
     def shape_flows(self, name, device):
         """Connections borrow from the link up to a rate of their own. Their class is the port of who
@@ -131,7 +138,7 @@ class Links:
         self.run("ip", "-n", name, "addr", "add", f"{self.hosts[index].address}/24", "dev", "eth0")
         self.run("ip", "-n", name, "link", "set", "eth0", "up")
         if self.flow_mbit is None:
-            self.shape(name, "eth0")
+            self.shape(name, "eth0", self.delay_ms)
         else:
             self.shape_flows(name, "eth0")
         self.shape(self.switch, device)

@@ -189,17 +189,57 @@ void trace_begin_phase(struct trace_tape *tape, uint64_t step, uint32_t round_st
     }
 }
 
+uint64_t trace_note_begin(struct trace_tape *tape)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (tape->events == NULL || tape->thread == TRACE_INPUT) {
+        return now_ns; // several threads read batches
+    }
+    if (tape->begun_count == TRACE_BEGUN_MAX) { // of what was not recorded
+        tape->begun_count /= 2;
+        memmove(tape->begun, tape->begun + TRACE_BEGUN_MAX / 2,
+                tape->begun_count * sizeof(*tape->begun));
+    }
+    tape->begun[tape->begun_count++] = (struct trace_begun){now_ns, clock_thread_ns()};
+    return now_ns;
+}
+
+/* The thread's time on cores since then; TRACE_CPU_UNKNOWN: it was not begun by trace_begin. */
+static uint64_t cpu_since(struct trace_tape *tape, uint64_t begin_ns)
+{
+    for (uint32_t i = tape->begun_count; i-- > 0 && tape->begun[i].begin_ns >= begin_ns;) {
+        if (tape->begun[i].begin_ns == begin_ns) {
+            tape->begun_count = i;
+            return clock_thread_ns() - tape->begun[i].cpu_ns;
+        }
+    }
+    return TRACE_CPU_UNKNOWN;
+}
+
+void trace_note_cpu(struct trace_tape *tape, uint64_t step)
+{
+    if (trace_records_step(tape, step)) {
+        struct trace_tag tag = {TRACE_THREAD_CPU, TRACE_NO_BUCKET, .step = step};
+        tag.value = 1e-9 * (double)clock_thread_ns();
+        trace_note(tape, &tag);
+        tag.kind = TRACE_PROCESS_CPU;
+        tag.value = 1e-9 * (double)clock_process_ns();
+        trace_note(tape, &tag);
+    }
+}
+
 void trace_record(struct trace_tape *tape, uint64_t begin_ns, uint64_t end_ns,
                   const struct trace_tag *tag)
 {
     if (!trace_records_step(tape, tag->step)) {
         return;
     }
+    uint64_t cpu_ns = begin_ns < end_ns ? cpu_since(tape, begin_ns) : TRACE_CPU_UNKNOWN;
     if (tape->count == TRACE_EVENTS_MAX) {
         tape->dropped++;
         return;
     }
-    tape->events[tape->count++] = (struct trace_event){begin_ns, end_ns, *tag};
+    tape->events[tape->count++] = (struct trace_event){begin_ns, end_ns, cpu_ns, *tag};
 }
 
 uint64_t trace_next_flow(struct trace_tape *tape, uint64_t step)

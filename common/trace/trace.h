@@ -50,8 +50,11 @@ struct trace_tag {
     const char *layers;  // of a bucket, or a layer's name: of trace_keep; NULL: not said
 };
 
+#define TRACE_CPU_UNKNOWN UINT64_MAX
+
 struct trace_event {
     uint64_t begin_ns, end_ns; // equal: an instant, or a counter
+    uint64_t cpu_ns;           // that a core worked for its thread; TRACE_CPU_UNKNOWN
     struct trace_tag tag;
 };
 
@@ -60,6 +63,13 @@ struct trace_ping {
     uint64_t sent_ns, received_ns; // here
     uint64_t there_ns;             // of the coordinator, when it answered at once
 };
+
+/* What trace_begin has begun, and its thread's time on cores by then. */
+struct trace_begun {
+    uint64_t begin_ns, cpu_ns;
+};
+
+#define TRACE_BEGUN_MAX 16
 
 struct trace;
 
@@ -75,6 +85,8 @@ struct trace_tape {
     uint64_t flows;           // that were given out
     struct trace_ping *pings; // (TRACE_PINGS_MAX), owned; NULL with events
     uint32_t ping_count;
+    struct trace_begun begun[TRACE_BEGUN_MAX]; // (begun_count), what lies within another behind it
+    uint32_t begun_count;
 
     // A message counts the rounds of a phase: which step of the job a round is.
     uint64_t phase_step;
@@ -129,9 +141,12 @@ static inline uint64_t trace_step_of(const struct trace_tape *tape, uint64_t rou
 void trace_record(struct trace_tape *tape, uint64_t begin_ns, uint64_t end_ns,
                   const struct trace_tag *tag);
 
-static inline uint64_t trace_begin(const struct trace_tape *tape)
+/* Keeps the beginning of what its thread records. Returns its time. */
+uint64_t trace_note_begin(struct trace_tape *tape);
+
+static inline uint64_t trace_begin(struct trace_tape *tape)
 {
-    return tape != NULL ? clock_now_ns() : 0;
+    return tape != NULL ? trace_note_begin(tape) : 0;
 }
 
 static inline void trace_end(struct trace_tape *tape, uint64_t begin_ns,
@@ -156,8 +171,7 @@ static inline bool trace_records_step(const struct trace_tape *tape, uint64_t st
 
 /* As trace_begin, of something that trace_leave ends, on the same thread and in the order of a
  * stack. */
-static inline uint64_t trace_enter(const struct trace_tape *tape, enum trace_kind kind,
-                                   uint32_t bucket)
+static inline uint64_t trace_enter(struct trace_tape *tape, enum trace_kind kind, uint32_t bucket)
 {
     if (tape == NULL) {
         return 0;
@@ -165,7 +179,7 @@ static inline uint64_t trace_enter(const struct trace_tape *tape, enum trace_kin
     if (tape->has_ranges) {
         trace_ranges_push(kind, bucket);
     }
-    return clock_now_ns();
+    return trace_note_begin(tape);
 }
 
 /* As trace_end. NULL: it is not recorded. */
@@ -191,6 +205,9 @@ static inline void trace_note(struct trace_tape *tape, const struct trace_tag *t
         trace_record(tape, now_ns, now_ns, tag);
     }
 }
+
+/* Counters of how long cores have worked for the calling thread and for its process. */
+void trace_note_cpu(struct trace_tape *tape, uint64_t step);
 
 /* A number for a message of this step that nobody else gives; 0: the step is not recorded. */
 uint64_t trace_next_flow(struct trace_tape *tape, uint64_t step);

@@ -1,6 +1,7 @@
 /* Turns tapes into tracks, and events into packets. */
 #include "common/trace/trace_file.h"
 
+#include "common/base/cores.h"
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/base/random.h"
@@ -69,6 +70,7 @@ static void put_process(struct writer *writer)
     add_number(&facts, "host-id", process->host_id);
     add_number(&facts, "coordinator", process->is_coordinator);
     add_number(&facts, "unsynchronised", process->is_unsynchronised);
+    add_number(&facts, "cores", cores_available());
     put(writer, &facts);
 }
 
@@ -132,14 +134,18 @@ static void name_event(const struct trace_tag *tag, char ret_name[NAME_BYTES])
              tag->message != NULL ? " " : "", tag->message != NULL ? tag->message : "", bucket);
 }
 
-static void annotate(const struct trace_tag *tag, struct trace_packet *packet)
+static void annotate(const struct trace_event *event, struct trace_packet *packet)
 {
+    const struct trace_tag *tag = &event->tag;
     add_number(packet, "step", tag->step);
     if (tag->bucket != TRACE_NO_BUCKET) {
         add_number(packet, "bucket", tag->bucket);
     }
     if (tag->layers != NULL && !is_layer(tag)) {
         add_text(packet, "layers", tag->layers);
+    }
+    if (event->cpu_ns != TRACE_CPU_UNKNOWN) {
+        add_number(packet, "cpu-ns", event->cpu_ns);
     }
     if (tag->message != NULL) {
         add_text(packet, "message", tag->message);
@@ -162,7 +168,7 @@ static void put_begin(struct writer *writer, const struct trace_event *event)
                                   .category = trace_kinds[tag->kind].key,
                                   .flow = tag->flow,
                                   .ends_flow = tag->kind != TRACE_SEND};
-    annotate(tag, &packet);
+    annotate(event, &packet);
     put(writer, &packet);
 }
 

@@ -3,7 +3,7 @@
  * Besides its slices, instants and counters, a file says for its readers (deploy/trace):
  *
  *     instant "process"  on the process's track: role, number, host, host-id, coordinator,
- *                        unsynchronised
+ *                        unsynchronised, cores
  *     instant "thread"   on each thread's track: thread, number, dropped (events without room)
  *     instant "ping"     of each thread that asked the coordinator for its clock: sent, there,
  *                        received, in nanoseconds

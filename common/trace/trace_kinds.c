@@ -33,6 +33,8 @@ const struct trace_kind_row trace_kinds[TRACE_KIND_COUNT] = {
     [TRACE_IMAGES_PER_SECOND] = {"images-per-second", "images per second", "images/s"},
     [TRACE_STALENESS] = {"staleness", "staleness", "updates"},
     [TRACE_QUEUED] = {"queued", "queued bytes", "bytes"},
+    [TRACE_THREAD_CPU] = {"thread-cpu", "CPU time of the thread", "s"},
+    [TRACE_PROCESS_CPU] = {"process-cpu", "CPU time of the process", "s"},
 };
 
 const char *const trace_threads[TRACE_THREAD_COUNT] = {

@@ -40,7 +40,9 @@ enum trace_kind {
     // Numbers over time.
     TRACE_IMAGES_PER_SECOND,
     TRACE_STALENESS,
-    TRACE_QUEUED, // values that wait for their turn to be sent
+    TRACE_QUEUED,      // values that wait for their turn to be sent
+    TRACE_THREAD_CPU,  // how long cores have worked for the thread
+    TRACE_PROCESS_CPU, // and for all threads of its process
     TRACE_KIND_COUNT
 };
 

@@ -2,6 +2,7 @@
 #include "deploy/calibrate/calibration.h"
 
 #include "common/base/log.h"
+#include "deploy/calibrate/calibration_cores.h"
 #include "deploy/predict/fields.h"
 
 #include <stdarg.h>
@@ -18,9 +19,8 @@ struct maker {
     struct calibration *made;
 };
 
-__attribute__((format(printf, 4, 5))) static void add_note(struct calibration_notes *notes,
-                                                           const char *name, bool is_assumed,
-                                                           const char *format, ...)
+void calibration_add_note(struct calibration_notes *notes, const char *name, bool is_assumed,
+                          const char *format, ...)
 {
     struct calibration_note *note = &notes->list[notes->count++];
     va_list arguments;
@@ -137,7 +137,12 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     for (size_t i = 0; i < seen->step_count; i++) {
         all_s += seen->step_s[i];
     }
-    const struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
+    struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
+    double share = calibration_core_share(maker->narrowest);
+    fit.least_s *= share;
+    fit.spread.least_s *= share;
+    fit.spread.most_s *= share;
+    fit.spread.mean_s *= share;
     made->costs.spread = fit.spread;
     for (uint32_t i = 0; i < made->costs.layer_count && all_s > 0; i++) {
         made->costs.layers[i].forward_s *= fit.least_s / all_s;
@@ -145,13 +150,15 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     }
     quantity_format(fit.least_s, QUANTITY_TIME, least);
     quantity_format(fit_spread_mean_s(&fit.spread), QUANTITY_TIME, more);
-    add_note(&made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s",
-             least, is_named ? "" : ", shared out by parameters as no layers are recorded",
-             seen->step_count, maker->narrowest->name);
-    add_note(&made->cost_notes, "spread", false, "%s more in the mean%s: the same steps", more,
-             fit.spread.kind == SPREAD_NONE          ? ", which is none"
-             : fit.spread.kind == SPREAD_EXPONENTIAL ? ", exponential"
-                                                     : ", uniform");
+    calibration_add_note(&made->cost_notes, "layers", false,
+                         "%s a step at least%s: %zu steps of workers of %s", least,
+                         is_named ? "" : ", shared out by parameters as no layers are recorded",
+                         seen->step_count, maker->narrowest->name);
+    calibration_add_note(&made->cost_notes, "spread", false,
+                         "%s more in the mean%s: the same steps", more,
+                         fit.spread.kind == SPREAD_NONE          ? ", which is none"
+                         : fit.spread.kind == SPREAD_EXPONENTIAL ? ", exponential"
+                                                                 : ", uniform");
     return status;
 }
 
@@ -180,11 +187,12 @@ static bool take_optimizer(struct maker *maker)
         made->costs.optimizer_s =
             from->observation.optimizer_s / (double)from->observation.step_count;
         quantity_format(made->costs.optimizer_s, QUANTITY_TIME, text);
-        add_note(&made->cost_notes, "optimizer", false, "%s: %zu steps of workers of %s%s", text,
-                 from->observation.step_count, from->name,
-                 from->observation.has_gpu
-                     ? "; without what the GPU does meanwhile, which counts as computing"
-                     : "");
+        calibration_add_note(
+            &made->cost_notes, "optimizer", false, "%s: %zu steps of workers of %s%s", text,
+            from->observation.step_count, from->name,
+            from->observation.has_gpu
+                ? "; without what the GPU does meanwhile, which counts as computing"
+                : "");
         return true;
     }
     for (size_t i = 0; i < maker->run_count; i++) {
@@ -192,7 +200,7 @@ static bool take_optimizer(struct maker *maker)
         if (seen->served.seconds > 0) {
             made->costs.optimizer_s = seen->served.seconds / (double)seen->job_steps;
             quantity_format(made->costs.optimizer_s, QUANTITY_TIME, text);
-            add_note(
+            calibration_add_note(
                 &made->cost_notes, "optimizer", true,
                 "%s: servers sum and update in one pass (%s), and no worker updates; all of it "
                 "counts as the optimizer",
@@ -200,7 +208,7 @@ static bool take_optimizer(struct maker *maker)
             return false;
         }
     }
-    add_note(&made->cost_notes, "optimizer", true, "no time: no run shows an update");
+    calibration_add_note(&made->cost_notes, "optimizer", true, "no time: no run shows an update");
     return false;
 }
 
@@ -220,15 +228,16 @@ static void take_sums(struct maker *maker, bool knows_optimizer)
         }
     }
     if (sums.count == 0) {
-        add_note(&made->cost_notes, "sum", true,
-                 "no time: no run shows sums that take longer than their messages and updates do");
+        calibration_add_note(
+            &made->cost_notes, "sum", true,
+            "no time: no run shows sums that take longer than their messages and updates do");
         return;
     }
     made->costs.sum_bandwidth = sums.bytes / sums.seconds;
     quantity_format(made->costs.sum_bandwidth, QUANTITY_BANDWIDTH, text);
-    add_note(&made->cost_notes, "sum", false,
-             "%s: %llu sums of messages and of servers, without updates", text,
-             (unsigned long long)sums.count);
+    calibration_add_note(&made->cost_notes, "sum", false,
+                         "%s: %llu sums of messages and of servers, without updates", text,
+                         (unsigned long long)sums.count);
 }
 
 /* The model has one cost for both ends. Posts of buckets are the sender's. */
@@ -248,21 +257,32 @@ static void take_message(struct maker *maker)
         receives.count += seen->receives.count;
     }
     if (sends.count == 0 || receives.count == 0) {
-        add_note(&made->cost_notes, "message", true,
-                 "no time: no run shows messages with values; run with --transport tcp and 2 "
-                 "workers or more");
+        calibration_add_note(
+            &made->cost_notes, "message", true,
+            "no time: no run shows messages with values; run with --transport tcp and 2 "
+            "workers or more");
         return;
     }
     double send_s = sends.seconds / (double)sends.count;
     double receive_s = receives.seconds / (double)receives.count;
+    if (calibration_message(maker->runs, maker->run_count, &made->costs.message_s)) {
+        quantity_format(made->costs.message_s, QUANTITY_TIME, text);
+        calibration_add_note(&made->cost_notes, "message", false,
+                             "%s: what threads that send and receive take of a core, without sums, "
+                             "for each of %llu sends and %llu receives",
+                             text, (unsigned long long)sends.count,
+                             (unsigned long long)receives.count);
+        return;
+    }
     made->costs.message_s = (send_s + receive_s) / 2;
     quantity_format(made->costs.message_s, QUANTITY_TIME, text);
     quantity_format(send_s, QUANTITY_TIME, send_text);
     quantity_format(receive_s, QUANTITY_TIME, receive_text);
-    add_note(&made->cost_notes, "message", false,
-             "%s: mean of %s for each of %llu sends and %s for each of %llu receives without sums",
-             text, send_text, (unsigned long long)sends.count, receive_text,
-             (unsigned long long)receives.count);
+    calibration_add_note(
+        &made->cost_notes, "message", false,
+        "%s: mean of %s for each of %llu sends and %s for each of %llu receives without sums", text,
+        send_text, (unsigned long long)sends.count, receive_text,
+        (unsigned long long)receives.count);
 }
 
 /* The quickest messages of all runs. */
@@ -303,15 +323,17 @@ static void note_line(struct calibration_notes *notes, const char *const names[2
     quantity_format(line->latency_s, QUANTITY_TIME, latency);
     quantity_format(line->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
     if (line->knows_latency) {
-        add_note(notes, names[0], false, "%s one way %s: the quickest of %llu messages, %zu sizes",
-                 latency, where, (unsigned long long)ways->count, ways->size_count);
+        calibration_add_note(notes, names[0], false,
+                             "%s one way %s: the quickest of %llu messages, %zu sizes", latency,
+                             where, (unsigned long long)ways->count, ways->size_count);
     } else {
-        add_note(notes, names[0], true,
-                 "none: messages %s have one size, which does not tell latency from bandwidth",
-                 where);
+        calibration_add_note(
+            notes, names[0], true,
+            "none: messages %s have one size, which does not tell latency from bandwidth", where);
     }
-    add_note(notes, names[1], line->bandwidth <= 0, "%s: the same messages%s", bandwidth,
-             line->bandwidth <= 0 ? ", of which larger ones took no longer" : "");
+    calibration_add_note(notes, names[1], line->bandwidth <= 0, "%s: the same messages%s",
+                         bandwidth,
+                         line->bandwidth <= 0 ? ", of which larger ones took no longer" : "");
 }
 
 static void take_between(struct maker *maker, const struct observed_ways *between)
@@ -327,8 +349,9 @@ static void take_between(struct maker *maker, const struct observed_ways *betwee
     made->links.nic = line.bandwidth;
     note_line(&made->network_notes, names, &line, between, "between hosts");
     if (is_unsure) {
-        add_note(&made->network_notes, "clocks", true,
-                 "right: clocks of the hosts may differ by more than the quickest message took");
+        calibration_add_note(
+            &made->network_notes, "clocks", true,
+            "right: clocks of the hosts may differ by more than the quickest message took");
     }
 }
 
@@ -349,14 +372,15 @@ static void take_network(struct maker *maker)
         links->memory = line.bandwidth;
         note_line(&made->network_notes, names, &line, &within, "within a host");
     } else if (made->has_network) {
-        add_note(&made->network_notes, "memory", true,
-                 "no limit and no latency within a host: all messages went between hosts");
+        calibration_add_note(
+            &made->network_notes, "memory", true,
+            "no limit and no latency within a host: all messages went between hosts");
     }
     if (within.count > 0 && between.count == 0) {
         links->latency_s = links->memory_latency_s / 2;
         links->nic = links->memory;
-        add_note(&made->network_notes, "nic and latency", true,
-                 "as within the host: no message went between hosts");
+        calibration_add_note(&made->network_notes, "nic and latency", true,
+                             "as within the host: no message went between hosts");
     }
     if (links->nic <= 0) {
         links->nic = NIC_UNLIMITED;
@@ -393,6 +417,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     bool knows_optimizer = take_optimizer(&maker);
     take_message(&maker);
     take_sums(&maker, knows_optimizer);
+    calibration_take_cores(runs, run_count, maker.narrowest, ret_calibration);
     take_network(&maker);
     return STATUS_OK;
 }

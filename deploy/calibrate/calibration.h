@@ -23,6 +23,11 @@ struct calibration_notes {
     size_t count;
 };
 
+/* The name is static. */
+__attribute__((format(printf, 4, 5))) void calibration_add_note(struct calibration_notes *notes,
+                                                                const char *name, bool is_assumed,
+                                                                const char *format, ...);
+
 /* What network.json gets of each host. Bandwidth 0: no limit, and it is left out. */
 struct calibrated_links {
     double nic, latency_s, memory, memory_latency_s;

@@ -105,6 +105,19 @@ static void set_spread(json_t *object, const struct spread *spread)
     json_object_set_new(object, "spread", own);
 }
 
+static void set_cores(json_t *object, const struct costs *costs)
+{
+    json_object_set_new(object, "threads", json_integer(costs->threads));
+    set_quantity(object, "input", costs->input_s, QUANTITY_TIME);
+    set_quantity(object, "carriage-message", costs->carriage_message_s, QUANTITY_TIME);
+    if (costs->carriage_bandwidth > 0) {
+        set_quantity(object, "carriage", costs->carriage_bandwidth, QUANTITY_BANDWIDTH);
+    }
+    if (costs->crowding > 0) {
+        json_object_set_new(object, "crowding", json_real(costs->crowding));
+    }
+}
+
 static json_t *costs_json(const struct calibration *calibration)
 {
     const struct costs *costs = &calibration->costs;
@@ -119,6 +132,7 @@ static json_t *costs_json(const struct calibration *calibration)
         set_quantity(object, "sum", costs->sum_bandwidth, QUANTITY_BANDWIDTH);
     }
     set_spread(object, &costs->spread);
+    set_cores(object, costs);
     return object;
 }
 
@@ -143,6 +157,9 @@ static json_t *hosts_json(const struct calibration *calibration)
     for (uint32_t i = 0; i < run->host_count; i++) {
         json_t *object = json_pack("{s:s, s:s, s:I}", "name", run->hosts[i].name, "switch",
                                    SWITCH_NAME, "workers", (json_int_t)run->hosts[i].workers);
+        if (run->hosts[i].cores > 0) {
+            json_object_set_new(object, "cores", json_integer(run->hosts[i].cores));
+        }
         if (has_servers) {
             json_object_set_new(object, "servers", json_integer(run->hosts[i].servers));
         }

@@ -125,6 +125,8 @@ static enum status take_job(struct calibration_run *run)
     }
     calibration_run_option(run, "bucket-mb", text, sizeof(text));
     run->bucket_mb = strtod(text, NULL); // "auto" is 0
+    calibration_run_option(run, "threads", text, sizeof(text));
+    run->threads = (uint32_t)strtoul(text, NULL, 10); // likewise
     return check_options(run);
 }
 
@@ -159,6 +161,8 @@ static enum status list_hosts(struct calibration_run *run, const struct timeline
                       CALIBRATION_HOSTS_MAX);
             return STATUS_INVALID;
         }
+        uint32_t cores = timeline->processes[thread->process].cores;
+        host->cores = cores > host->cores ? cores : host->cores;
         host->workers += !is_shard;
         host->servers += is_shard;
         process = is_shard ? thread->process : process;

@@ -14,6 +14,7 @@
 struct calibration_host {
     char name[TIMELINE_TEXT_BYTES];
     uint32_t workers, servers; // that ran there
+    uint32_t cores;            // that they might use; 0: the timeline does not say
 };
 
 /* Large: on the heap. */
@@ -21,6 +22,7 @@ struct calibration_run {
     struct run_folder folder;
     char name[160]; // "runs/a (ring, N = 2)": what notes call it
     uint32_t workers, batch;
+    uint32_t threads; // that each worker computed with; 0: not known
     uint64_t parameters;
     double bucket_mb;
     struct calibration_host hosts[CALIBRATION_HOSTS_MAX]; // (host_count)

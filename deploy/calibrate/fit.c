@@ -87,3 +87,26 @@ struct fit_line fit_line(const struct fit_point *points, size_t count)
     line.bandwidth = slope > 0 ? 1 / slope : 0;
     return line;
 }
+
+struct fit_share fit_share(const struct fit_load *loads, size_t count)
+{
+    double pp = 0, bb = 0, pb = 0, ps = 0, bs = 0;
+    for (size_t i = 0; i < count; i++) {
+        pp += loads[i].parts * loads[i].parts;
+        bb += loads[i].bytes * loads[i].bytes;
+        pb += loads[i].parts * loads[i].bytes;
+        ps += loads[i].parts * loads[i].seconds;
+        bs += loads[i].bytes * loads[i].seconds;
+    }
+    // Where all have as many bytes to a part, rounding is left of the difference.
+    double rest = pp * bb - pb * pb;
+    bool differ = rest > 1e-9 * pp * bb;
+    struct fit_share share = {.part_s = differ ? (ps * bb - bs * pb) / rest : -1,
+                              .byte_s = differ ? (bs * pp - ps * pb) / rest : 0};
+    if (share.part_s < 0) {
+        share = (struct fit_share){0, bb > 0 && bs > 0 ? bs / bb : 0};
+    } else if (share.byte_s < 0) {
+        share = (struct fit_share){pp > 0 && ps > 0 ? ps / pp : 0, 0};
+    }
+    return share;
+}

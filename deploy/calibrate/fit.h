@@ -37,4 +37,17 @@ struct fit_line {
  * through 0. */
 struct fit_line fit_line(const struct fit_point *points, size_t count);
 
+/* What something takes that has so many parts and bytes. */
+struct fit_load {
+    double parts, bytes, seconds;
+};
+
+/* seconds = parts * part_s + bytes * byte_s, by least squares. */
+struct fit_share {
+    double part_s, byte_s;
+};
+
+/* Neither value is below 0: where one would be, it is 0, and the other has all. */
+struct fit_share fit_share(const struct fit_load *loads, size_t count);
+
 #endif

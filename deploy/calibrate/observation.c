@@ -20,6 +20,7 @@ struct watcher {
     const struct observation_options *options;
     struct observation *seen;
     uint64_t *own_ns;   // (event_count), owned: of each slice, without those within it
+    uint64_t *core_ns;  // likewise: how long a core worked, where that is known
     struct post *posts; // (post_count), owned; by process, step and bucket
     size_t post_count;
     uint64_t first, end; // steps that count
@@ -107,7 +108,7 @@ static double take_slice(struct watcher *watcher, size_t index, size_t end, doub
         seen->bucket_s[event->bucket] += own_s;
         *layers_s += own_s;
     } else if (event->kind == TRACE_OPTIMIZER) {
-        seen->optimizer_s += own_s;
+        seen->optimizer_s += seconds(watcher->core_ns[index]);
         return own_s;
     }
     bool is_wait = event->kind == TRACE_EXCHANGE && !hands_over(watcher, index, end);
@@ -200,19 +201,12 @@ static void add_sum(struct observed_sums *sums, double bytes, double seconds)
     sums->count++;
 }
 
-/* Whether a message is of an exchange, and has values. */
-static bool has_values(const struct timeline_event *event)
-{
-    return event->bytes > 0 && event->message != NULL &&
-           (strcmp(event->message, "CHUNK") == 0 || strcmp(event->message, "PUSH") == 0 ||
-            strcmp(event->message, "PARAMS") == 0);
-}
-
 /* Whether it is of an exchange at all. */
 static bool is_of_exchange(const struct timeline_event *event)
 {
-    return has_values(event) || (event->message != NULL && (strcmp(event->message, "PULL") == 0 ||
-                                                            strcmp(event->message, "TAKEN") == 0));
+    return observed_has_values(event) ||
+           (event->message != NULL &&
+            (strcmp(event->message, "PULL") == 0 || strcmp(event->message, "TAKEN") == 0));
 }
 
 /* Of a message with values. A chunk of the first hop is added up as it comes, or, where its bucket
@@ -221,7 +215,7 @@ static void take_receive(struct watcher *watcher, size_t index)
 {
     const struct timeline_event *event = &watcher->timeline->events[index];
     struct observation *seen = watcher->seen;
-    double own_s = seconds(watcher->own_ns[index]);
+    double own_s = seconds(watcher->core_ns[index]);
     bool is_first = strcmp(event->message, "CHUNK") == 0 && event->hop == 1;
     struct post *post = is_first ? find_post(watcher, event) : NULL;
     if (strcmp(event->message, "PUSH") == 0) {
@@ -241,11 +235,11 @@ static void take_message(struct watcher *watcher, size_t index)
 {
     const struct timeline_event *event = &watcher->timeline->events[index];
     struct observation *seen = watcher->seen;
-    double own_s = seconds(watcher->own_ns[index]);
+    double own_s = seconds(watcher->core_ns[index]);
     bool is_receive = event->kind == TRACE_RECEIVE || event->kind == TRACE_SHARD_RECEIVE;
-    if (event->kind == TRACE_SEND && has_values(event)) {
+    if (event->kind == TRACE_SEND && observed_has_values(event)) {
         add_time(&seen->sends, own_s);
-    } else if (is_receive && has_values(event)) {
+    } else if (is_receive && observed_has_values(event)) {
         take_receive(watcher, index);
     } else if (event->kind == TRACE_SUM || event->kind == TRACE_UPDATE ||
                event->kind == TRACE_SUM_AND_UPDATE) {
@@ -265,7 +259,7 @@ static void take_messages(struct watcher *watcher)
     seen->post_count = watcher->post_count;
     for (size_t i = 0; i < watcher->post_count; i++) {
         if (!watcher->posts[i].adds) {
-            add_time(&seen->posts, seconds(watcher->own_ns[watcher->posts[i].event]));
+            add_time(&seen->posts, seconds(watcher->core_ns[watcher->posts[i].event]));
         }
     }
     double receive_s =
@@ -332,6 +326,7 @@ static void take_all(struct watcher *watcher, const struct timeline_flow *flows,
     }
     take_messages(watcher);
     take_ways(watcher, flows, flow_count);
+    observed_cores_make(timeline, watcher->first, watcher->end, &watcher->seen->cores);
     watcher->seen->job_steps = watcher->end > watcher->first ? watcher->end - watcher->first : 0;
 }
 
@@ -345,15 +340,19 @@ static enum status allocate(struct watcher *watcher, const struct timeline_flow 
         return status;
     }
     watcher->own_ns = calloc(timeline->event_count + 1, sizeof(*watcher->own_ns));
+    watcher->core_ns = calloc(timeline->event_count + 1, sizeof(*watcher->core_ns));
     watcher->posts = calloc(timeline->event_count + 1, sizeof(*watcher->posts));
     watcher->seen->step_s = calloc(timeline->event_count + 1, sizeof(double));
-    bool is_there =
-        watcher->own_ns != NULL && watcher->posts != NULL && watcher->seen->step_s != NULL;
+    bool is_there = watcher->own_ns != NULL && watcher->core_ns != NULL && watcher->posts != NULL &&
+                    watcher->seen->step_s != NULL;
     for (size_t i = 0; i < segments.count && is_there; i++) {
         const struct segment *segment = &segments.list[i];
         watcher->own_ns[segment->event] += segment->end_ns - segment->begin_ns;
     }
     segments_finish(&segments);
+    if (is_there) {
+        observed_own_ns(timeline, watcher->own_ns, watcher->core_ns);
+    }
     return is_there ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
@@ -378,6 +377,7 @@ enum status observation_make(const struct timeline *timeline,
     }
     free(watcher.posts);
     free(watcher.own_ns);
+    free(watcher.core_ns);
     free(flows);
     if (status != STATUS_OK) {
         observation_finish(ret_observation);

@@ -4,13 +4,15 @@
  * the beginning of the next. It falls into what its thread does, piece by piece
  * (deploy/trace/segments): layers, updates, waits in the exchange, delays of --straggler, and the
  * rest, which is what a worker needs for a step besides (its batch, handing over buckets, reports).
- * Waits and delays are no costs of a step. */
+ * Waits and delays are no costs of a step. Of messages, sums and updates, what counts is how long a
+ * core worked, where the timeline says so. */
 #ifndef DEPLOY_CALIBRATE_OBSERVATION_H
 #define DEPLOY_CALIBRATE_OBSERVATION_H
 
 #include "common/base/status.h"
 #include "common/vector/layout.h"
 #include "deploy/calibrate/fit.h"
+#include "deploy/calibrate/observed_cpu.h"
 #include "deploy/predict/costs.h"
 #include "deploy/trace/timeline.h"
 
@@ -64,6 +66,7 @@ struct observation {
     struct observed_sums sums;            // of an all-reduce
     struct observed_sums served;          // of servers: sums and updates
     struct observed_ways within, between; // hosts
+    struct observed_cores cores;
 };
 
 /* How the job's all-reduce adds up, by its summary: whether a message of the first hop always has

@@ -95,10 +95,35 @@ static enum status read_spread(const char *file, json_t *object, struct spread *
     return status == STATUS_OK ? read_distribution(&fields, distribution, spread) : status;
 }
 
+/* What cores are for. */
+static enum status read_cores(const struct fields *fields, struct costs *costs)
+{
+    double threads = 1;
+    enum status status = fields_number(fields, "threads", 1, 65536, false, &threads);
+    if (status == STATUS_OK && floor(threads) != threads) {
+        status = fields_refuse(fields, "threads", "has to be a whole number");
+    }
+    costs->threads = (uint32_t)threads;
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "input", QUANTITY_TIME, false, &costs->input_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "carriage-message", QUANTITY_TIME, false,
+                                 &costs->carriage_message_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "carriage", QUANTITY_BANDWIDTH, false,
+                                 &costs->carriage_bandwidth);
+    }
+    return status == STATUS_OK ? fields_number(fields, "crowding", 1, 1000, false, &costs->crowding)
+                               : status;
+}
+
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
-    static const char *const names[] = {"comment", "measured", "batch",  "layers", "optimizer",
-                                        "message", "sum",      "spread", NULL};
+    static const char *const names[] = {
+        "comment", "measured", "batch", "layers",   "optimizer", "message",          "sum",
+        "spread",  "threads",  "input", "carriage", "crowding",  "carriage-message", NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -123,6 +148,9 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     }
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "sum", QUANTITY_BANDWIDTH, false, &costs->sum_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status = read_cores(fields, costs);
     }
     return status == STATUS_OK
                ? read_spread(fields->file, json_object_get(fields->object, "spread"),

@@ -34,7 +34,13 @@ struct costs {
     double message_s;     // of sender and receiver, each
     double sum_bandwidth; // bytes of received values added up per second; 0: in no time
     struct spread spread;
-    bool is_measured; // the file says from what
+    // Of cores, which count where the network says how many a host has.
+    uint32_t threads;          // that a worker computes with; 0 stands for 1
+    double input_s;            // of reading a batch, beside computing
+    double carriage_message_s; // of the threads that carry messages, at each end: of a message,
+    double carriage_bandwidth; // and bytes per second; 0: in no time
+    double crowding;           // how many times as long all takes where all cores are busy; 0 for 1
+    bool is_measured;          // the file says from what
 };
 
 /* Reads a file. Logs what is wrong. */

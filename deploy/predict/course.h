@@ -15,6 +15,9 @@ struct course_worker {
     uint32_t awaited;     // bucket + 1 that forward waits for; 0: it computes
     double spread_s;      // of the step that begins
     double spread_mean_s; // of all workers that it stands for
+    double begin_s;       // that it waits on purpose before the step that begins
+    bool is_reading;      // the next batch
+    bool awaits_batch;    // before it begins
     uint64_t *missing;    // (buckets) floats that are not final yet
 };
 

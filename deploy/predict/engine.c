@@ -2,6 +2,7 @@
 #include "deploy/predict/engine.h"
 
 #include "deploy/predict/array.h"
+#include "deploy/predict/connections.h"
 #include "deploy/predict/flows.h"
 #include "deploy/predict/heap.h"
 
@@ -19,19 +20,18 @@ enum event_kind {
     EVENT_WAKE,
 };
 
+enum work_kind {
+    WORK_OWN,    // what the thread was occupied with
+    WORK_SEND,   // a packet is ready
+    WORK_HANDLE, // it has taken a packet
+    WORK_CARRY,  // a packet has been carried at one end
+    WORK_RUN,    // of engine_run; its token is the tag
+};
+
 struct event {
     struct heap_key key; // its time
     enum event_kind kind;
     uint32_t a, b; // packet; process, and its tag
-};
-
-struct connection {
-    uint32_t from, to; // processes
-    uint32_t class;    // of its flows
-    uint32_t waiting;  // packet + 1, the first to go; 0: none
-    double latency_s;
-    double bytes; // that have gone over it
-    bool is_busy;
 };
 
 struct thread {                     // of a process
@@ -55,11 +55,9 @@ struct engine {
     struct packet *packets;
     uint32_t packet_count, packet_room, packet_free; // free: packet + 1
     struct flows *flows;
-    struct connection *connections;
-    uint32_t connection_count, connection_room;
-    uint32_t *seats; // a table of connections, each + 1; 0: none
-    uint32_t seat_count;
+    struct connection_table connections;
     struct thread *threads; // (model.threads)
+    struct cores *cores;
     bool is_out_of_memory;
 };
 
@@ -103,63 +101,54 @@ static uint32_t keep(struct engine *engine, const struct packet *packet)
     return index;
 }
 
-/* The place in the table where a connection is, or would be. */
-static uint32_t *seat_of(struct engine *engine, uint32_t from, uint32_t to)
-{
-    uint64_t hash = ((uint64_t)from << 32 | to) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t at = (uint32_t)(hash >> 32) & (engine->seat_count - 1);
-    for (; engine->seats[at] > 0; at = (at + 1) & (engine->seat_count - 1)) {
-        const struct connection *connection = &engine->connections[engine->seats[at] - 1];
-        if (connection->from == from && connection->to == to) {
-            break;
-        }
-    }
-    return &engine->seats[at];
-}
-
-/* Keeps at least half of the table empty. */
-static bool grow_seats(struct engine *engine)
-{
-    if (2 * engine->connection_count < engine->seat_count) {
-        return true;
-    }
-    uint32_t count = engine->seat_count > 0 ? 2 * engine->seat_count : 64;
-    uint32_t *seats = calloc(count, sizeof(*seats));
-    if (seats == NULL) {
-        return false;
-    }
-    free(engine->seats);
-    engine->seats = seats;
-    engine->seat_count = count;
-    for (uint32_t i = 0; i < engine->connection_count; i++) {
-        *seat_of(engine, engine->connections[i].from, engine->connections[i].to) = i + 1;
-    }
-    return true;
-}
-
 /* Makes it if it is not there. NULL: no memory. */
 static struct connection *connection_of(struct engine *engine, const struct packet *packet)
 {
-    if (!grow_seats(engine)) {
-        return NULL;
-    }
-    uint32_t *seat = seat_of(engine, packet->from, packet->to);
-    if (*seat > 0) {
-        return &engine->connections[*seat - 1];
+    struct connection *found = connections_find(&engine->connections, packet->from, packet->to);
+    if (found != NULL) {
+        return found;
     }
     struct network_route route;
     network_find_route(engine->network, engine->hosts[packet->from], engine->hosts[packet->to],
                        &route);
     struct connection made = {.from = packet->from, .to = packet->to, .latency_s = route.latency_s};
     made.class = flows_class_of(engine->flows, &route);
-    if (made.class == UINT32_MAX ||
-        !array_has_room((void **)&engine->connections, engine->connection_count,
-                        &engine->connection_room, sizeof(made))) {
-        return NULL;
+    return made.class != UINT32_MAX ? connections_add(&engine->connections, &made) : NULL;
+}
+
+static uint32_t thread_of(const struct engine *engine, uint32_t process)
+{
+    return engine->model.threads > 1 ? process : 0;
+}
+
+static void add_work(struct engine *engine, const struct cores_work *work, double seconds)
+{
+    if (!cores_add(engine->cores, engine->now, work, seconds)) {
+        engine->is_out_of_memory = true;
     }
-    engine->connections[engine->connection_count] = made;
-    *seat = ++engine->connection_count;
-    return &engine->connections[*seat - 1];
+}
+
+/* Whether a thread has a share of cores, and no time of its own. */
+static bool has_cores(const struct engine *engine, uint32_t thread)
+{
+    return cores_are_limited(engine->cores, thread);
+}
+
+bool engine_shares_cores(const struct engine *engine, uint32_t process)
+{
+    return has_cores(engine, thread_of(engine, process));
+}
+
+/* Lets the thread of a process carry its end of a packet. */
+static void carry(struct engine *engine, uint32_t process, enum cores_thread side, uint32_t index)
+{
+    uint32_t thread = thread_of(engine, process);
+    double seconds = engine->model.carriage_message_s +
+                     engine->packets[index].bytes * engine->model.carriage_byte_s;
+    if (seconds > 0 && has_cores(engine, thread)) {
+        engine->packets[index].awaited++;
+        add_work(engine, &(struct cores_work){thread, side, WORK_CARRY, index}, seconds);
+    }
 }
 
 static void begin_next(struct engine *engine, struct connection *connection)
@@ -168,6 +157,9 @@ static void begin_next(struct engine *engine, struct connection *connection)
     connection->is_busy = connection->waiting > 0;
     if (connection->is_busy) {
         connection->waiting = engine->packets[packet].next;
+        engine->packets[packet].awaited = 1;
+        carry(engine, connection->from, CORES_OUT, packet);
+        carry(engine, connection->to, CORES_IN, packet);
         if (!flows_begin(engine->flows, engine->now, connection->class,
                          engine->packets[packet].bytes, packet)) {
             engine->is_out_of_memory = true;
@@ -183,7 +175,7 @@ static void queue_packet(struct engine *engine, uint32_t packet)
         engine->is_out_of_memory = true;
         return;
     }
-    engine->packets[packet].connection = (uint32_t)(connection - engine->connections);
+    engine->packets[packet].connection = (uint32_t)(connection - engine->connections.list);
     uint32_t *at = &connection->waiting;
     while (*at > 0 && engine->packets[*at - 1].bucket >= engine->packets[packet].bucket) {
         at = &engine->packets[*at - 1].next;
@@ -198,20 +190,21 @@ static void queue_packet(struct engine *engine, uint32_t packet)
 static void end_flow(struct engine *engine)
 {
     uint32_t packet = flows_end_next(engine->flows, engine->now);
-    struct connection *connection = &engine->connections[engine->packets[packet].connection];
+    struct connection *connection = &engine->connections.list[engine->packets[packet].connection];
     connection->bytes += engine->packets[packet].bytes;
     add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
     begin_next(engine, connection);
 }
 
-static uint32_t thread_of(const struct engine *engine, uint32_t process)
-{
-    return engine->model.threads > 1 ? process : 0;
-}
-
 void engine_occupy(struct engine *engine, uint32_t process, double seconds)
 {
-    struct thread *thread = &engine->threads[thread_of(engine, process)];
+    uint32_t index = thread_of(engine, process);
+    struct thread *thread = &engine->threads[index];
+    if (has_cores(engine, index)) {
+        thread->busy += seconds;
+        add_work(engine, &(struct cores_work){index, CORES_MESSAGES, WORK_OWN, 0}, seconds);
+        return;
+    }
     double begin = thread->busy_until > engine->now ? thread->busy_until : engine->now;
     thread->busy_until = begin + seconds;
     thread->busy += seconds;
@@ -254,6 +247,12 @@ void engine_send(struct engine *engine, const struct packet *packet)
     uint32_t index = keep(engine, packet);
     if (index != UINT32_MAX) {
         uint32_t thread = thread_of(engine, packet->from);
+        if (has_cores(engine, thread)) {
+            engine->threads[thread].busy += engine->model.message_s[thread];
+            add_work(engine, &(struct cores_work){thread, CORES_MESSAGES, WORK_SEND, index},
+                     engine->model.message_s[thread]);
+            return;
+        }
         engine_occupy(engine, packet->from, engine->model.message_s[thread]);
         engine->packets[index].ready_s = engine->threads[thread].busy_until;
         engine->packets[index].order = engine->order++;
@@ -277,15 +276,30 @@ void engine_wake_after(struct engine *engine, double seconds, uint32_t process, 
     add_event(engine, engine->now + seconds, EVENT_WAKE, process, tag);
 }
 
+void engine_run(struct engine *engine, enum cores_thread thread, double seconds, uint32_t process,
+                uint32_t tag)
+{
+    uint32_t index = thread_of(engine, process);
+    if (has_cores(engine, index)) {
+        add_work(engine, &(struct cores_work){index, thread, WORK_RUN, tag}, seconds);
+    } else {
+        engine_wake_after(engine, seconds, process, tag);
+    }
+}
+
 /* Lets a thread that is free take the first packet that waits. */
 static void take_first(struct engine *engine, uint32_t process)
 {
     struct thread *thread = &engine->threads[process];
+    bool shares_cores = has_cores(engine, process);
     thread->is_taking = thread->first > 0;
     if (!thread->is_taking) {
         return;
     }
-    if (thread->busy_until > engine->now) {
+    if (shares_cores && !cores_is_idle(engine->cores, process, CORES_MESSAGES)) {
+        return; // the end of what it does comes here again
+    }
+    if (!shares_cores && thread->busy_until > engine->now) {
         add_event(engine, thread->busy_until, EVENT_TURN, process, 0);
         return;
     }
@@ -295,13 +309,23 @@ static void take_first(struct engine *engine, uint32_t process)
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
     double work_s = engine->model.work_s(engine->model.owner, packet);
+    if (shares_cores) {
+        thread->busy += engine->model.message_s[process] + work_s;
+        add_work(engine, &(struct cores_work){process, CORES_MESSAGES, WORK_HANDLE, index},
+                 engine->model.message_s[process] + work_s);
+        return;
+    }
     engine_occupy(engine, process, engine->model.message_s[process] + work_s);
     add_event(engine, thread->busy_until, EVENT_HANDLED, index, 0);
 }
 
+/* Of what a packet awaits, the last comes here, too. */
 static void arrive(struct engine *engine, uint32_t index)
 {
     struct packet *packet = &engine->packets[index];
+    if (--packet->awaited > 0) {
+        return;
+    }
     struct thread *thread = &engine->threads[packet->to];
     packet->arrived_s = engine->now;
     packet->next = 0;
@@ -347,9 +371,36 @@ static void handle_event(struct engine *engine, const struct event *event)
     }
 }
 
+static void end_work(struct engine *engine)
+{
+    const struct cores_work work = cores_end_next(engine->cores, engine->now);
+    switch ((enum work_kind)work.kind) {
+    case WORK_OWN:
+        break;
+    case WORK_SEND:
+        queue_packet(engine, work.token);
+        break;
+    case WORK_HANDLE:
+        hand_over(engine, work.token);
+        break;
+    case WORK_CARRY:
+        arrive(engine, work.token);
+        break;
+    case WORK_RUN:
+        engine->model.wake(engine->model.owner, work.process, work.token);
+        break;
+    }
+    if (work.thread == CORES_MESSAGES) {
+        take_first(engine, work.process);
+    }
+}
+
 enum status engine_step(struct engine *engine)
 {
     double event_s = engine->event_count > 0 ? engine->events[0].key.at : DBL_MAX;
+    double work_s = cores_next_end(engine->cores);
+    bool is_work = work_s < event_s;
+    event_s = is_work ? work_s : event_s;
     // Rates last for some time only, so they are due when time goes on.
     if (event_s > engine->now && flows_next_end(engine->flows) > engine->now &&
         !flows_share(engine->flows, engine->now)) {
@@ -358,6 +409,11 @@ enum status engine_step(struct engine *engine)
     double flow_s = flows_next_end(engine->flows);
     if (engine->is_out_of_memory) {
         return STATUS_NO_MEMORY;
+    }
+    if (event_s < flow_s && is_work) {
+        engine->now = work_s > engine->now ? work_s : engine->now;
+        end_work(engine);
+        return STATUS_OK;
     }
     if (event_s < flow_s) {
         const struct event event = take_event(engine);
@@ -384,7 +440,8 @@ enum status engine_create(const struct network *network, const uint32_t *hosts,
     engine->hosts = hosts;
     engine->model = *model;
     engine->threads = calloc(model->threads, sizeof(*engine->threads));
-    if (engine->threads == NULL || flows_create(network, &engine->flows) != STATUS_OK) {
+    if (engine->threads == NULL || flows_create(network, &engine->flows) != STATUS_OK ||
+        cores_create(network, hosts, model->threads, &model->cores, &engine->cores) != STATUS_OK) {
         engine_destroy(engine);
         return STATUS_NO_MEMORY;
     }
@@ -398,9 +455,9 @@ void engine_destroy(struct engine *engine)
         return;
     }
     flows_destroy(engine->flows);
+    cores_destroy(engine->cores);
     free(engine->threads);
-    free(engine->connections);
-    free(engine->seats);
+    connections_finish(&engine->connections);
     free(engine->events);
     free(engine->packets);
     free(engine);
@@ -414,8 +471,8 @@ double engine_now(const struct engine *engine)
 void engine_link_bytes(const struct engine *engine, double *ret_bytes)
 {
     memset(ret_bytes, 0, engine->network->link_count * sizeof(*ret_bytes));
-    for (uint32_t i = 0; i < engine->connection_count; i++) {
-        const struct connection *connection = &engine->connections[i];
+    for (uint32_t i = 0; i < engine->connections.count; i++) {
+        const struct connection *connection = &engine->connections.list[i];
         struct network_route route;
         network_find_route(engine->network, engine->hosts[connection->from],
                            engine->hosts[connection->to], &route);

@@ -1,14 +1,18 @@
-/* Messages between processes, in virtual time.
+/* Messages between processes, in virtual time, and what their threads do.
  *
  * A process has one thread that sends and receives messages, one after the other. It takes those
  * that have arrived in their order. What it sends, it sends before it takes the next. Between two
  * processes there is one connection each way. It carries one message at a time: the next is the
  * waiting one of the highest bucket, as common/channel/pacer.h has it. Connections that carry
- * something are flows, which share links (flows.h). */
+ * something are flows, which share links (flows.h).
+ *
+ * Threads of hosts that have a number of cores share these (cores.h). There, a message has also to
+ * be carried by a thread at each of its ends, beside its way: it has come when all that is done. */
 #ifndef DEPLOY_PREDICT_ENGINE_H
 #define DEPLOY_PREDICT_ENGINE_H
 
 #include "common/base/status.h"
+#include "deploy/predict/cores.h"
 #include "deploy/predict/network.h"
 
 #include <stdbool.h>
@@ -22,6 +26,7 @@ struct packet {
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
     uint32_t next, connection; // for the engine, as the others below
+    uint32_t awaited;          // its way, and those that carry it
     double ready_s, arrived_s;
     uint64_t order;
 };
@@ -35,6 +40,8 @@ struct engine_model {
     void *owner;
     const double *message_s; // (threads) of each message, at both of its ends; borrowed
     uint32_t threads;        // 1: one process stands for all; or as many as there are processes
+    struct cores_share cores;
+    double carriage_message_s, carriage_byte_s; // where cores are limited
 };
 
 /* hosts: of each process; borrowed, as the network is. */
@@ -51,7 +58,14 @@ void engine_send_small(struct engine *engine, const struct packet *packet);
 /* Calls wake. */
 void engine_wake_after(struct engine *engine, double seconds, uint32_t process, uint32_t tag);
 
-/* Keeps the thread of a process busy. */
+/* Whether the threads of a process share cores. */
+bool engine_shares_cores(const struct engine *engine, uint32_t process);
+
+/* Calls wake when a thread of a process has done so much work, behind what it has to do. */
+void engine_run(struct engine *engine, enum cores_thread thread, double seconds, uint32_t process,
+                uint32_t tag);
+
+/* Keeps the thread of a process that has messages busy. */
 void engine_occupy(struct engine *engine, uint32_t process, double seconds);
 
 /* Handles the next event. STATUS_END_OF_DATA: there is none. STATUS_NO_MEMORY: nor room. */

@@ -87,15 +87,17 @@ static enum status connect_switch(const char *file, json_t *object, size_t index
 }
 
 struct host_group {
-    double count, workers, servers, nic, memory;
+    double count, workers, servers, cores, nic, memory;
+    const char *machine; // NULL: each has one to itself
     struct network_host host;
 };
 
 static enum status read_group(const struct fields *fields, const struct network *network,
                               struct host_group *group)
 {
-    static const char *const names[] = {"name", "count",   "workers", "servers",        "switch",
-                                        "nic",  "latency", "memory",  "memory-latency", NULL};
+    static const char *const names[] = {
+        "name",    "count",  "workers", "servers",        "switch",  "nic",
+        "latency", "memory", "cores",   "memory-latency", "machine", NULL};
     const char *name = NULL, *above = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -118,6 +120,15 @@ static enum status read_group(const struct fields *fields, const struct network 
         status = fields_number(fields, "servers", 0, 1024, false, &group->servers);
     }
     if (status == STATUS_OK) {
+        status = fields_number(fields, "cores", 1, 65536, false, &group->cores);
+    }
+    if (status == STATUS_OK) {
+        status = fields_text(fields, "machine", false, &group->machine);
+    }
+    if (status == STATUS_OK && group->machine != NULL && group->cores == 0) {
+        status = fields_refuse(fields, "cores", "is missing: hosts share those of their machine");
+    }
+    if (status == STATUS_OK) {
         status = fields_quantity(fields, "nic", QUANTITY_BANDWIDTH, true, &group->nic);
     }
     if (status == STATUS_OK) {
@@ -129,6 +140,32 @@ static enum status read_group(const struct fields *fields, const struct network 
     return status == STATUS_OK ? fields_quantity(fields, "memory-latency", QUANTITY_TIME, false,
                                                  &group->host.memory_latency_s)
                                : status;
+}
+
+/* The first host that names the machine; host_count: none does. */
+static uint32_t find_machine(const struct network *network, const char *name)
+{
+    uint32_t host = 0;
+    while (host < network->host_count && strcmp(network->hosts[host].machine_name, name) != 0) {
+        host++;
+    }
+    return host;
+}
+
+/* Hosts of a group share the machine that it names, also with those of other groups. */
+static enum status find_cores(const struct fields *fields, const struct network *network,
+                              struct host_group *group)
+{
+    group->host.cores = (uint32_t)group->cores;
+    if (group->machine == NULL) {
+        return STATUS_OK;
+    }
+    snprintf(group->host.machine_name, sizeof(group->host.machine_name), "%s", group->machine);
+    group->host.machine = find_machine(network, group->host.machine_name);
+    bool is_there = group->host.machine < network->host_count;
+    return is_there && network->hosts[group->host.machine].cores != group->host.cores
+               ? fields_refuse(fields, "cores", "is not what another group says of that machine")
+               : STATUS_OK;
 }
 
 static enum status add_hosts(const char *file, json_t *object, size_t index,
@@ -143,15 +180,22 @@ static enum status add_hosts(const char *file, json_t *object, size_t index,
         return status;
     }
     if (floor(group.count) != group.count || floor(group.workers) != group.workers ||
-        floor(group.servers) != group.servers) {
-        return fields_refuse(&fields, "count", "and workers and servers have to be whole numbers");
+        floor(group.servers) != group.servers || floor(group.cores) != group.cores) {
+        return fields_refuse(&fields, "count",
+                             "and workers, servers and cores have to be whole numbers");
+    }
+    status = find_cores(&fields, network, &group);
+    if (status != STATUS_OK) {
+        return status;
     }
     if (group.count > NETWORK_HOSTS_MAX - network->host_count) {
         return fields_refuse(&fields, "count", "makes too many hosts");
     }
     for (uint32_t i = 0; i < (uint32_t)group.count; i++) {
-        struct network_host *host = &network->hosts[network->host_count++];
+        struct network_host *host = &network->hosts[network->host_count];
         *host = group.host;
+        host->machine = group.machine != NULL ? group.host.machine : network->host_count;
+        network->host_count++;
         snprintf(host->name, sizeof(host->name), "%.50s%u", group.host.name, i);
         host->workers = (uint32_t)group.workers;
         host->servers = (uint32_t)group.servers;

@@ -32,9 +32,11 @@ struct network_switch {
 };
 
 struct network_host {
-    char name[NETWORK_NAME_BYTES];
-    uint32_t above, up, down, memory; // a switch, and links
-    uint32_t workers, servers;        // places for processes
+    char name[NETWORK_NAME_BYTES], machine_name[NETWORK_NAME_BYTES]; // "": a machine of its own
+    uint32_t above, up, down, memory;                                // a switch, and links
+    uint32_t workers, servers;                                       // places for processes
+    uint32_t cores;   // of its machine; 0: not said, and nobody waits for one
+    uint32_t machine; // the first host on it: itself, unless some share one
     double latency_s, memory_latency_s;
 };
 

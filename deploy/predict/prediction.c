@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Tags of wakes; forward and backward of bucket b: 1 + b, and so many buckets behind that.
-enum { TAG_BEGIN = 0 };
+enum { TAG_BEGIN = 0, TAG_INPUT = UINT32_MAX };
 
 static const struct course_exchange *exchange_of(const struct course *course)
 {
@@ -42,8 +42,8 @@ static void forward(struct course *course, uint32_t index, uint32_t bucket)
     }
     course->optimizer_s += update_s;
     course->compute_s += course->forward_s[bucket];
-    engine_wake_after(course->engine, spread_s + update_s + course->forward_s[bucket], index,
-                      1 + bucket);
+    engine_run(course->engine, CORES_COMPUTE, spread_s + update_s + course->forward_s[bucket],
+               index, 1 + bucket);
 }
 
 void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64_t count)
@@ -68,6 +68,33 @@ static struct delays delays_of(const struct course *course, uint32_t rank, uint6
         spread_draw(&course->costs->spread, seed, rank, step)};
 }
 
+/* Begins a step whose batch is there, and reads the next one meanwhile. Without cores reading takes
+ * none from anybody, and no time. */
+static void begin_if_read(struct course *course, uint32_t index)
+{
+    struct course_worker *worker = &course->workers[index];
+    double input_s = course->costs->input_s;
+    if (worker->is_reading) {
+        worker->awaits_batch = true;
+        return;
+    }
+    worker->awaits_batch = false;
+    if (input_s > 0 && engine_shares_cores(course->engine, index)) {
+        worker->is_reading = true;
+        engine_run(course->engine, CORES_INPUT, input_s, index, TAG_INPUT);
+    }
+    engine_wake_after(course->engine, worker->begin_s, index, TAG_BEGIN);
+}
+
+static void end_reading(struct course *course, uint32_t index)
+{
+    struct course_worker *worker = &course->workers[index];
+    worker->is_reading = false;
+    if (worker->awaits_batch) {
+        begin_if_read(course, index);
+    }
+}
+
 /* A worker that stands for all has the delays of the latest, as all wait for that one. */
 static void begin_step(struct course *course, uint32_t index)
 {
@@ -87,14 +114,15 @@ static void begin_step(struct course *course, uint32_t index)
     course->delay_s += sum.begin_s / count;
     worker->spread_s = latest.spread_s;
     worker->spread_mean_s = sum.spread_s / count;
-    engine_wake_after(course->engine, latest.begin_s, index, TAG_BEGIN);
+    worker->begin_s = latest.begin_s;
+    begin_if_read(course, index);
 }
 
 static void backward(struct course *course, uint32_t index, uint32_t bucket)
 {
     course->compute_s += course->backward_s[bucket];
-    engine_wake_after(course->engine, course->backward_s[bucket], index,
-                      1 + course->layout.bucket_count + bucket);
+    engine_run(course->engine, CORES_COMPUTE, course->backward_s[bucket], index,
+               1 + course->layout.bucket_count + bucket);
 }
 
 static void wake(void *owner, uint32_t index, uint32_t tag)
@@ -104,6 +132,8 @@ static void wake(void *owner, uint32_t index, uint32_t tag)
     const struct course_exchange *exchange = exchange_of(course);
     if (tag == TAG_BEGIN) {
         forward(course, index, buckets - 1);
+    } else if (tag == TAG_INPUT) {
+        end_reading(course, index);
     } else if (tag <= buckets && tag > 1) {
         forward(course, index, tag - 2);
     } else if (tag == 1) {
@@ -174,12 +204,17 @@ static enum status allocate(struct course *course)
 static enum status create_engine(struct course *course)
 {
     const struct course_exchange *exchange = exchange_of(course);
+    const struct costs *costs = course->costs;
+    double carriage = costs->carriage_bandwidth;
     const struct engine_model model = {.work_s = exchange != NULL ? exchange->work_s : NULL,
                                        .deliver = exchange != NULL ? exchange->deliver : NULL,
                                        .wake = wake,
                                        .owner = course,
                                        .message_s = course->message_s,
-                                       .threads = course->simulated + course->shards};
+                                       .threads = course->simulated + course->shards,
+                                       .cores = {costs->threads, costs->crowding},
+                                       .carriage_message_s = costs->carriage_message_s,
+                                       .carriage_byte_s = carriage > 0 ? 1 / carriage : 0};
     enum status status = engine_create(course->network, course->hosts, &model, &course->engine);
     return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
 }

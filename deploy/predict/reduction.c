@@ -28,19 +28,24 @@ static const double errors[] = {
     [REDUCTION_RACES] = 0.10,
 };
 
-/* Whether each worker has a host to itself, and their links have the same bandwidth. */
+/* Whether each worker has a host to itself, with as many cores, of no machine that others share,
+ * and their links have the same bandwidth. */
 static bool have_equal_links(const struct network *network, uint32_t workers, uint32_t servers,
                              const uint32_t *hosts)
 {
     double bandwidth = network->links[network->hosts[hosts[0]].up].bandwidth;
-    uint32_t first = UINT32_MAX, last = 0;
+    uint32_t first = UINT32_MAX, last = 0, cores = network->hosts[hosts[0]].cores;
     for (uint32_t w = 0; w < workers; w++) {
         const struct network_host *host = &network->hosts[hosts[w]];
-        if (host->workers > 1 || network->links[host->up].bandwidth != bandwidth) {
+        if (host->workers > 1 || network->links[host->up].bandwidth != bandwidth ||
+            host->cores != cores || (cores > 0 && host->machine_name[0] != '\0')) {
             return false;
         }
         first = hosts[w] < first ? hosts[w] : first;
         last = hosts[w] > last ? hosts[w] : last;
+    }
+    if (cores > 0 && servers > 1) {
+        return false; // one of several would have the cores of all
     }
     for (uint32_t k = 0; k < servers; k++) {
         if (hosts[workers + k] >= first && hosts[workers + k] <= last) {
@@ -186,8 +191,12 @@ static enum status make_star(const struct network *network, uint32_t workers, co
         if (p > 0) {
             network_find_route(network, hosts[0], hosts[workers - p], &route);
         }
-        star->hosts[p] = (struct network_host){
-            .up = LINK_OUT, .down = LINK_IN, .memory = LINK_IN, .latency_s = route.latency_s};
+        star->hosts[p] = (struct network_host){.up = LINK_OUT,
+                                               .down = LINK_IN,
+                                               .memory = LINK_IN,
+                                               .cores = network->hosts[hosts[0]].cores,
+                                               .machine = p,
+                                               .latency_s = route.latency_s};
     }
     return STATUS_OK;
 }

@@ -5,8 +5,6 @@
 #include <string.h>
 
 static const char *const left_out[] = {
-    "computing is as fast while messages are sent and sums are made, also where workers share "
-    "cores",
     "all-reduces in the memory of one host, and NCCL: the model sends messages there, too",
     "requests of workers to servers, agreement among workers at the end of a phase, evaluation, "
     "checkpoints",
@@ -26,6 +24,16 @@ static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES]
                                           "as measured, which the file describes"};
     snprintf(ret_text, ORIGIN_BYTES, "costs are %s, the network is %s, and no interval is known",
              origins[study->costs->is_measured], origins[study->network->is_measured]);
+}
+
+/* What is left out of how threads share cores. */
+static const char *cores_gap(const struct study *study)
+{
+    return study->network->hosts[0].cores > 0
+               ? "threads that share cores go on equally fast, and their turns cost nothing but "
+                 "what crowding says"
+               : "computing is as fast while messages are sent and sums are made, also where "
+                 "workers share cores: the network gives no cores";
 }
 
 static const char *link_name(const struct study *study, const struct study_point *point)
@@ -143,7 +151,7 @@ void study_print_left_out(const struct study *study, FILE *stream)
 {
     char origin[ORIGIN_BYTES];
     format_origin(study, origin);
-    fprintf(stream, "\nWhat the model leaves out:\n- %s\n", origin);
+    fprintf(stream, "\nWhat the model leaves out:\n- %s\n- %s\n", origin, cores_gap(study));
     for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
         fprintf(stream, "- %s\n", left_out[i]);
     }
@@ -208,6 +216,7 @@ static json_t *left_out_json(const struct study *study)
     char origin[ORIGIN_BYTES];
     format_origin(study, origin);
     json_array_append_new(gaps, json_string(origin));
+    json_array_append_new(gaps, json_string(cores_gap(study)));
     for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
         json_array_append_new(gaps, json_string(left_out[i]));
     }

@@ -64,6 +64,8 @@ static enum critical_what what_of(enum trace_kind kind)
     case TRACE_IMAGES_PER_SECOND:
     case TRACE_STALENESS:
     case TRACE_QUEUED:
+    case TRACE_THREAD_CPU:
+    case TRACE_PROCESS_CPU:
     case TRACE_KIND_COUNT:
         break;
     }

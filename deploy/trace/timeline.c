@@ -55,6 +55,7 @@ static enum status add_process(struct reader *reader, const struct trace_packet 
     *process = (struct timeline_process){
         .track = packet->track,
         .number = (uint32_t)trace_packet_number(packet, "number"),
+        .cores = (uint32_t)trace_packet_number(packet, "cores"),
         .is_coordinator = trace_packet_number(packet, "coordinator") != 0,
         .is_unsynchronised = trace_packet_number(packet, "unsynchronised") != 0,
         .offset_ns = (int64_t)trace_packet_number(packet, "offset-ns"),
@@ -168,6 +169,7 @@ static enum status add_event(struct reader *reader, uint32_t thread,
     }
     struct timeline_event *event = &timeline->events[timeline->event_count];
     const struct trace_note *bucket = trace_packet_note(packet, "bucket");
+    const struct trace_note *cpu = trace_packet_note(packet, "cpu-ns");
     *event = (struct timeline_event){
         .begin_ns = packet->time_ns,
         .end_ns = packet->time_ns,
@@ -178,6 +180,7 @@ static enum status add_event(struct reader *reader, uint32_t thread,
         .flow = packet->flow,
         .hop = (uint32_t)trace_packet_number(packet, "hop"),
         .bytes = trace_packet_number(packet, "bytes"),
+        .cpu_ns = cpu != NULL ? (uint64_t)cpu->number : TIMELINE_CPU_UNKNOWN,
         .value = packet->value,
     };
     keep_text(event->name, sizeof(event->name),

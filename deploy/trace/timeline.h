@@ -11,11 +11,12 @@
 
 #define TIMELINE_TEXT_BYTES    64
 #define TIMELINE_PROCESSES_MAX 8192
+#define TIMELINE_CPU_UNKNOWN   UINT64_MAX
 
 struct timeline_process {
     uint64_t track;
     char role[16], host[TIMELINE_TEXT_BYTES], clock[16]; // clock: "common" or "measured"
-    uint32_t number;
+    uint32_t number, cores;                              // cores that it may use; 0: not said
     bool is_coordinator, is_unsynchronised;
     int64_t offset_ns;       // of its clock, as measured first
     uint64_t uncertainty_ns; // of its times, beside the coordinator's
@@ -31,7 +32,8 @@ struct timeline_event {
     const char *message; // its kind, "PUSH"; likewise; NULL: it is no message
     uint32_t hop;        // of an all-reduce
     uint64_t bytes;
-    double value; // of a counter
+    uint64_t cpu_ns; // that a core worked for its thread; TIMELINE_CPU_UNKNOWN
+    double value;    // of a counter
 };
 
 struct timeline_thread {

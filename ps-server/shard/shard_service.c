@@ -52,6 +52,7 @@ static void note_work(void *context, enum shard_work work, uint32_t bucket, bool
     if (is_begin) {
         service->work_ns = trace_begin(trace);
     } else {
+        trace_note_cpu(trace, service->handled_step);
         trace_end(trace, service->work_ns,
                   &(struct trace_tag){kinds[work], bucket, .step = service->handled_step});
     }

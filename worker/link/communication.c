@@ -51,6 +51,7 @@ static void run_bucket(struct link *link, uint32_t bucket)
     uint64_t began_ns = trace_enter(trace, TRACE_POSTED, shown);
     note_exchange(link, exchange_run_ready(link->exchange, bucket));
     if (trace != NULL) {
+        trace_note_cpu(trace, trace_step_of(trace, step));
         trace_leave(trace, began_ns,
                     &(struct trace_tag){
                         .kind = TRACE_POSTED, .bucket = shown, .step = trace_step_of(trace, step)});

@@ -278,6 +278,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
     uint64_t noted_ns = 0;
     enum status status = turn.first == 0 ? faulting_strike(&trainer->faulting, step) : STATUS_OK;
     uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_STEP, TRACE_NO_BUCKET);
+    trace_note_cpu(trainer->clock.trace, step);
     step_clock_start(&trainer->clock, step);
     stream_tapes_begin_step(&trainer->streams, trainer->model, step);
     for (uint32_t i = turn.first; i < turn.first + turn.count && status == STATUS_OK; i++) {

@@ -1,0 +1,142 @@
+/* Shares out what cores worked. */
+#include "deploy/calibrate/calibration_cores.h"
+
+#include "deploy/calibrate/fit.h"
+#include "deploy/predict/fields.h"
+
+bool calibration_knows_cores(const struct calibration_run *run)
+{
+    return run->observation.cores.workers.processes > 0 && !run->observation.has_gpu &&
+           run->threads == 1;
+}
+
+/* A worker's step, without updates: it is computed by one thread. */
+static double compute_s(const struct calibration_run *run)
+{
+    const struct observation *seen = &run->observation;
+    return seen->cores.workers.compute_s - seen->optimizer_s / (double)seen->step_count;
+}
+
+double calibration_core_share(const struct calibration_run *run)
+{
+    const struct observation *seen = &run->observation;
+    double passed_s = 0;
+    for (size_t i = 0; i < seen->step_count; i++) {
+        passed_s += seen->step_s[i] / (double)seen->step_count;
+    }
+    return calibration_knows_cores(run) && passed_s > 0 && compute_s(run) > 0
+               ? compute_s(run) / passed_s
+               : 1;
+}
+
+bool calibration_message(struct calibration_run *const *runs, size_t run_count,
+                         double *ret_message_s)
+{
+    double all_s = 0, ends = 0;
+    for (size_t i = 0; i < run_count; i++) {
+        const struct observation *seen = &runs[i]->observation;
+        const struct observed_cpu *workers = &seen->cores.workers, *servers = &seen->cores.servers;
+        if (!calibration_knows_cores(runs[i]) || workers->ends <= 0) {
+            continue;
+        }
+        all_s +=
+            workers->processes * workers->messages_s + servers->processes * servers->messages_s;
+        all_s -= (seen->sums.seconds + seen->served.seconds) / (double)seen->job_steps;
+        ends += workers->processes * workers->ends + servers->processes * servers->ends;
+    }
+    *ret_message_s = ends > 0 ? all_s / ends : 0;
+    return *ret_message_s > 0;
+}
+
+/* A run without messages shows what other threads do besides: they read batches. */
+static void take_input(const struct calibration_run *narrowest, struct calibration *made)
+{
+    const struct observed_cpu *workers = &narrowest->observation.cores.workers;
+    char text[QUANTITY_BYTES];
+    if (!calibration_knows_cores(narrowest) || workers->ends > 0) {
+        calibration_add_note(&made->cost_notes, "input", true,
+                             "no time of cores: no run without messages shows it");
+        return;
+    }
+    made->costs.input_s = workers->others_s;
+    quantity_format(workers->others_s, QUANTITY_TIME, text);
+    calibration_add_note(&made->cost_notes, "input", false,
+                         "%s of a core for each batch, beside computing: %s", text,
+                         narrowest->name);
+}
+
+static void take_carriage(struct calibration_run *const *runs, size_t run_count,
+                          struct calibration *made)
+{
+    struct fit_load loads[2 * CALIBRATION_RUNS_MAX] = {{0}};
+    char message[QUANTITY_BYTES], bandwidth[QUANTITY_BYTES];
+    size_t count = 0;
+    for (size_t i = 0; i < run_count; i++) {
+        const struct observed_cores *seen = &runs[i]->observation.cores;
+        const struct observed_cpu *both[2] = {&seen->workers, &seen->servers};
+        for (size_t j = 0; j < 2 && calibration_knows_cores(runs[i]); j++) {
+            double others_s = both[j]->others_s - (j == 0 ? made->costs.input_s : 0);
+            if (both[j]->processes > 0 && both[j]->ends > 0) {
+                loads[count++] =
+                    (struct fit_load){both[j]->ends, both[j]->bytes, others_s > 0 ? others_s : 0};
+            }
+        }
+    }
+    const struct fit_share share = fit_share(loads, count);
+    made->costs.carriage_message_s = share.part_s;
+    made->costs.carriage_bandwidth = share.byte_s > 0 ? 1 / share.byte_s : 0;
+    quantity_format(share.part_s, QUANTITY_TIME, message);
+    quantity_format(made->costs.carriage_bandwidth, QUANTITY_BANDWIDTH, bandwidth);
+    calibration_add_note(&made->cost_notes, "carriage", count == 0,
+                         count == 0 ? "no time of cores: no run shows what carries messages"
+                                    : "%s of a core and %s for each message at each end: %zu kinds "
+                                      "of processes",
+                         message, bandwidth, count);
+}
+
+/* How much longer cores work for a step beside others, in proportion to those that are busy. */
+static void take_crowding(struct calibration_run *const *runs, size_t run_count,
+                          const struct calibration_run *narrowest, struct calibration *made)
+{
+    double squares = 0, products = 0, alone_s = compute_s(narrowest);
+    bool is_alone = calibration_knows_cores(narrowest) && narrowest->workers == 1 &&
+                    narrowest->observation.cores.workers.ends <= 0;
+    for (size_t i = 0; i < run_count && is_alone && alone_s > 0; i++) {
+        const struct calibration_run *run = runs[i];
+        const struct observed_cores *seen = &run->observation.cores;
+        if (!calibration_knows_cores(run) || run->workers < 2 || run->host_count != 1 ||
+            run->hosts[0].cores < 2 || seen->step_s <= 0) {
+            continue;
+        }
+        double others =
+            (seen->busy - seen->workers.compute_s / seen->step_s) / (run->hosts[0].cores - 1);
+        others = others > 1 ? 1 : others > 0 ? others : 0;
+        squares += others * others;
+        products += others * (compute_s(run) / alone_s - 1);
+    }
+    if (squares <= 0) {
+        calibration_add_note(&made->cost_notes, "crowding", true,
+                             "none: no runs of one worker and of several on one host with several "
+                             "cores show it");
+        return;
+    }
+    made->costs.crowding = 1 + (products > 0 ? products / squares : 0);
+    calibration_add_note(&made->cost_notes, "crowding", false,
+                         "%.3f times as long where all cores are busy: steps of several workers "
+                         "beside those of one",
+                         made->costs.crowding);
+}
+
+void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
+                            const struct calibration_run *narrowest,
+                            struct calibration *calibration)
+{
+    uint32_t threads = narrowest->threads;
+    if (threads == 0 && narrowest->hosts[0].workers > 0) { // as workers choose by themselves
+        threads = narrowest->hosts[0].cores / narrowest->hosts[0].workers;
+    }
+    calibration->costs.threads = threads > 0 ? threads : 1;
+    take_input(narrowest, calibration);
+    take_carriage(runs, run_count, calibration);
+    take_crowding(runs, run_count, narrowest, calibration);
+}

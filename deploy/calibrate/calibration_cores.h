@@ -1,0 +1,26 @@
+/* What work takes of cores, from what runs show of the time that cores worked for their processes.
+ */
+#ifndef DEPLOY_CALIBRATE_CALIBRATION_CORES_H
+#define DEPLOY_CALIBRATE_CALIBRATION_CORES_H
+
+#include "deploy/calibrate/calibration.h"
+
+/* Whether a run says how long cores worked for what it computed and sent. A GPU computes without
+ * them, and of several threads only one is known. */
+bool calibration_knows_cores(const struct calibration_run *run);
+
+/* By what the time of a worker's steps has to be multiplied to be that of a core: 1 if that is not
+ * known. */
+double calibration_core_share(const struct calibration_run *run);
+
+/* Time of a core for each end of a message with values, without sums and updates. False: no run
+ * shows it. */
+bool calibration_message(struct calibration_run *const *runs, size_t run_count,
+                         double *ret_message_s);
+
+/* Threads, input, carriage and crowding, with their notes. `narrowest` is one of the runs. */
+void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
+                            const struct calibration_run *narrowest,
+                            struct calibration *calibration);
+
+#endif
