@@ -25,6 +25,8 @@ struct predict_options {
     char what_ifs[WHAT_IFS_MAX * WHAT_IF_TEXT_BYTES];
     uint32_t batch, steps, gradients_per_update, threads;
     enum all_reduce_choice all_reduce;
+    enum transport_kind transport;
+    struct codec compress;
     double bucket_mb;
     char straggler[JOB_PATH_BYTES];
     uint64_t seed;
@@ -90,6 +92,19 @@ static const struct option rows[] = {
      .choices = all_reduce_choices,
      .is_valid = all_reduce_is_valid,
      .help = "how ring mode adds up gradients; nccl is not in the model"},
+    {.name = "transport",
+     FIELD(CHOICE, transport),
+     .fallback = "auto",
+     .choices = transport_choices,
+     .help = "what gradients and parameters travel over; shm and ipc need all places on one host"},
+    {.name = "compress",
+     FIELD(PARSED, compress),
+     .fallback = "none",
+     .parse = job_compress_parse,
+     .format = job_compress_format,
+     .metavar = "KIND",
+     .help = "send gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what that takes "
+             "are encode and decode of the costs"},
     {.name = "gradients-per-update",
      FIELD(U32, gradients_per_update),
      .fallback = "1",
@@ -173,12 +188,14 @@ static enum status check_model(int argc, char *const *argv)
 /* Refuses options that no point reads. */
 static enum status check_effects(const struct option_program *program, const struct study *study)
 {
-    bool has_ring = false, has_servers = false, has_staleness = false;
+    bool has_ring = false, has_servers = false, has_staleness = false,
+         exchanges = study->workers[study->worker_count - 1] > 1;
     for (size_t i = 0; i < study->design_count; i++) {
         enum mode_kind kind = study->designs[i].mode.kind;
         has_ring = has_ring || kind == MODE_RING;
         has_servers = has_servers || mode_has_servers(kind);
         has_staleness = has_staleness || mode_updates_on_push(kind);
+        exchanges = exchanges || mode_has_servers(kind);
     }
     for (size_t i = 0; i < study->what_if_count; i++) {
         if (what_if_has_servers(&study->what_ifs[i]) && !has_servers) {
@@ -195,11 +212,14 @@ static enum status check_effects(const struct option_program *program, const str
     }
     const char *idle = options_was_given(program, "servers") && !has_servers   ? "servers"
                        : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
+                       : options_was_given(program, "transport") && !exchanges ? "transport"
+                       : options_was_given(program, "compress") && !exchanges  ? "compress"
                        : options_was_given(program, "gradients-per-update") && !has_staleness
                            ? "gradients-per-update"
                            : NULL;
     if (idle != NULL) {
-        log_error("--%s has no effect in the modes of --mode; leave it out", idle);
+        log_error("--%s has no effect in the modes of --mode%s; leave it out", idle,
+                  exchanges ? "" : " with one worker");
         return STATUS_INVALID;
     }
     return STATUS_OK;
@@ -279,6 +299,8 @@ static void fill_study(const struct predict_options *options, struct study *stud
     options_reset(&set);
     study->job.bucket_mb = options->bucket_mb;
     study->job.all_reduce = options->all_reduce;
+    study->job.transport = options->transport;
+    study->job.compress = options->compress;
     study->job.gradients_per_update = options->gradients_per_update;
     study->job.seed = options->seed;
     snprintf(study->job.straggler, sizeof(study->job.straggler), "%s", options->straggler);

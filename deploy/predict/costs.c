@@ -122,8 +122,9 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
     static const char *const names[] = {
-        "comment", "measured", "batch", "layers",   "optimizer", "message",          "sum",
-        "spread",  "threads",  "input", "carriage", "crowding",  "carriage-message", NULL};
+        "comment",          "measured", "batch",  "layers",  "optimizer", "message",  "sum",
+        "encode",           "decode",   "spread", "threads", "input",     "carriage", "crowding",
+        "carriage-message", NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -148,6 +149,14 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     }
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "sum", QUANTITY_BANDWIDTH, false, &costs->sum_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status =
+            fields_quantity(fields, "encode", QUANTITY_BANDWIDTH, false, &costs->encode_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status =
+            fields_quantity(fields, "decode", QUANTITY_BANDWIDTH, false, &costs->decode_bandwidth);
     }
     if (status == STATUS_OK) {
         status = read_cores(fields, costs);

@@ -33,6 +33,7 @@ struct costs {
     double optimizer_s;   // an update of all parameters
     double message_s;     // of sender and receiver, each
     double sum_bandwidth; // bytes of received values added up per second; 0: in no time
+    double encode_bandwidth, decode_bandwidth; // of --compress: of values; 0: in no time
     struct spread spread;
     // Of cores, which count where the network says how many a host has.
     uint32_t threads;          // that a worker computes with; 0 stands for 1

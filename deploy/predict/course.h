@@ -1,6 +1,5 @@
-/* The course of a predicted job. For the files of this folder that have a part of it: `prediction`
- * the workers' steps, `course_plan` what is simulated of them, `course_ring` all-reduces,
- * `course_servers` pushes and replies. */
+/* The course of a predicted job. For the files that have a part of it: `prediction` the workers'
+ * steps, `course_plan` what is simulated of them, and the folder `exchange` what they send. */
 #ifndef DEPLOY_PREDICT_COURSE_H
 #define DEPLOY_PREDICT_COURSE_H
 
@@ -31,6 +30,8 @@ struct course {
     struct layout layout;
     struct straggler straggler;
     enum all_reduce *algorithms;    // (buckets) by the size that they have before a reduction
+    bool has_group;                 // all-reduces are in the memory of the one host
+    bool lends;                     // values stay where they are, within a host
     double *forward_s, *backward_s; // (buckets)
     struct course_worker *workers;
     struct clocks clocks;       // steps that each worker has made, so the one that it makes
@@ -52,21 +53,41 @@ struct course {
 /* Floats of a bucket have their final value at the worker of this index. */
 void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64_t count);
 
-/* Chooses algorithms and fills in the estimate, once processes have hosts. */
-void course_plan(struct course *course);
+/* The worker goes on behind the backward of a bucket that it has handed over. */
+void course_go_on(struct course *course, uint32_t index, uint32_t bucket);
+
+/* The worker's step is over, and the next one begins. */
+void course_end_step(struct course *course, uint32_t index);
+
+/* What a worker needs for its update of a bucket. */
+double course_update_s(const struct course *course, uint32_t bucket);
+
+/* Chooses algorithms and fills in the estimate, once processes have hosts. STATUS_INVALID if they
+ * are not on one host, and the transport needs that; logs. */
+enum status course_plan(struct course *course);
+
+/* Whether a process reads values of another where they are. */
+bool course_lends(const struct course *course, uint32_t from, uint32_t to);
 
 /* Makes the network and the workers of the reduced job. */
 enum status course_reduce(struct course *course);
 
-/* An exchange: what it does with a bucket that is ready, and with a packet. */
+/* An exchange: what it does with a bucket that is ready, and with a packet. One that keeps the
+ * worker's thread has it from ready to course_go_on, or, of the last bucket, to course_end_step,
+ * and makes the worker's updates as well. */
 struct course_exchange {
+    bool keeps_thread;
     enum status (*create)(struct course *course);
     void (*destroy)(struct course *course);
     void (*ready)(struct course *course, uint32_t worker, uint32_t bucket);
     double (*work_s)(void *course, const struct packet *packet);
     void (*deliver)(void *course, const struct packet *packet);
+    void (*wake)(struct course *course, uint32_t worker, uint32_t tag); // NULL: never asked for
 };
 
-extern const struct course_exchange course_ring, course_servers;
+extern const struct course_exchange course_by_messages, course_by_servers, course_in_memory;
+
+/* The tag of a wake that the exchange asks for. */
+uint32_t course_tag(const struct course *course, uint32_t tag);
 
 #endif

@@ -1,9 +1,50 @@
 /* Chooses how buckets are added up, estimates the work, and reduces a job that has too much. */
+#include "common/base/log.h"
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
 #include "worker/exchange/chunks/ring_plan.h"
+#include "worker/exchange/shared/block_plan.h"
 
 #include <math.h>
+
+/* The first process that is not on the host of worker 0; UINT32_MAX: all are. */
+static uint32_t find_far(const struct course *course)
+{
+    for (uint32_t p = 1; p < course->job->workers + course->parts; p++) {
+        if (course->hosts[p] != course->hosts[0]) {
+            return p;
+        }
+    }
+    return UINT32_MAX;
+}
+
+bool course_lends(const struct course *course, uint32_t from, uint32_t to)
+{
+    return course->lends && course->hosts[from] == course->hosts[to];
+}
+
+/* As ps-server/coordinator/topology.c decides it. */
+static enum status choose_transport(struct course *course)
+{
+    const struct job *job = course->job;
+    bool may_share = job->transport == TRANSPORT_AUTO || job->transport == TRANSPORT_SHM;
+    uint32_t far = find_far(course);
+    if (far != UINT32_MAX && (job->transport == TRANSPORT_SHM || job->transport == TRANSPORT_IPC)) {
+        bool is_worker = far < job->workers;
+        log_error("--transport %s needs all processes on one host, and the network has %s %u of "
+                  "%u workers on %s; choose auto or tcp, or give hosts more places",
+                  job->transport == TRANSPORT_SHM ? "shm" : "ipc", is_worker ? "worker" : "server",
+                  is_worker ? far : far - job->workers, job->workers,
+                  course->network->hosts[course->hosts[far]].name);
+        return STATUS_INVALID;
+    }
+    // What is encoded lies in no memory that others see.
+    course->lends = may_share && job->compress.kind == CODEC_NONE;
+    course->has_group = course->lends && course->parts == 0 && job->workers > 1 &&
+                        job->workers <= ALL_REDUCE_SHARED_MAX && far == UINT32_MAX &&
+                        !all_reduce_shuns_memory(job->all_reduce);
+    return STATUS_OK;
+}
 
 /* What a worker would measure of the way to another. */
 static struct all_reduce_limits find_limits(const struct course *course)
@@ -46,6 +87,10 @@ static double work_of_step(const struct course *course)
         uint64_t floats = course->layout.buckets[b].count;
         double segments = ceil((double)floats / n / (double)SEGMENT_FLOATS);
         enum all_reduce algorithm = course->algorithms[b];
+        if (course->has_group) {
+            work += 200 * (n + block_plan_count(floats));
+            continue;
+        }
         double hops = halving_hop_count(course->job->workers);
         if (course->parts > 0) {
             work += 2 * pairs * (100 + 2 * pairs);
@@ -83,13 +128,18 @@ static void estimate_work(struct course *course)
         .is_reduced = work > course->extent->work_max && error <= course->extent->error_max};
 }
 
-void course_plan(struct course *course)
+enum status course_plan(struct course *course)
 {
+    enum status status = choose_transport(course);
+    if (status != STATUS_OK) {
+        return status;
+    }
     const struct all_reduce_limits limits = find_limits(course);
     for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
         course->algorithms[b] = all_reduce_of_bucket(&limits, course->layout.buckets[b].count);
     }
     estimate_work(course);
+    return STATUS_OK;
 }
 
 /* Messages of a worker to all servers cost it as many, also where one server stands for them. */

@@ -143,12 +143,22 @@ bool engine_shares_cores(const struct engine *engine, uint32_t process)
 static void carry(struct engine *engine, uint32_t process, enum cores_thread side, uint32_t index)
 {
     uint32_t thread = thread_of(engine, process);
-    double seconds = engine->model.carriage_message_s +
-                     engine->packets[index].bytes * engine->model.carriage_byte_s;
+    const struct packet *packet = &engine->packets[index];
+    double bytes = packet->is_lent ? 0 : packet->bytes;
+    double seconds = engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s;
     if (seconds > 0 && has_cores(engine, thread)) {
         engine->packets[index].awaited++;
         add_work(engine, &(struct cores_work){thread, side, WORK_CARRY, index}, seconds);
     }
+}
+
+/* Counts its way and those who carry it at both ends. */
+static void carry_both_ends(struct engine *engine, uint32_t index)
+{
+    struct packet *packet = &engine->packets[index];
+    packet->awaited = 1;
+    carry(engine, packet->from, CORES_OUT, index);
+    carry(engine, packet->to, CORES_IN, index);
 }
 
 static void begin_next(struct engine *engine, struct connection *connection)
@@ -157,9 +167,9 @@ static void begin_next(struct engine *engine, struct connection *connection)
     connection->is_busy = connection->waiting > 0;
     if (connection->is_busy) {
         connection->waiting = engine->packets[packet].next;
-        engine->packets[packet].awaited = 1;
-        carry(engine, connection->from, CORES_OUT, packet);
-        carry(engine, connection->to, CORES_IN, packet);
+        if (!engine->packets[packet].is_moved) {
+            carry_both_ends(engine, packet);
+        }
         if (!flows_begin(engine->flows, engine->now, connection->class,
                          engine->packets[packet].bytes, packet)) {
             engine->is_out_of_memory = true;
@@ -192,7 +202,11 @@ static void end_flow(struct engine *engine)
     uint32_t packet = flows_end_next(engine->flows, engine->now);
     struct connection *connection = &engine->connections.list[engine->packets[packet].connection];
     connection->bytes += engine->packets[packet].bytes;
-    add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
+    if (engine->packets[packet].is_moved) {
+        add_event(engine, engine->now, EVENT_SMALL, packet, 0);
+    } else {
+        add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
+    }
     begin_next(engine, connection);
 }
 
@@ -233,12 +247,33 @@ static void queue_sending(struct engine *engine, struct thread *thread, uint32_t
     }
 }
 
+static double latency_of(const struct engine *engine, const struct packet *packet)
+{
+    struct network_route route;
+    network_find_route(engine->network, engine->hosts[packet->from], engine->hosts[packet->to],
+                       &route);
+    return route.latency_s;
+}
+
+/* Lets a packet go, once its sender has sent it. */
+static void launch(struct engine *engine, uint32_t index)
+{
+    const struct packet *packet = &engine->packets[index];
+    if (packet->is_lent) {
+        carry_both_ends(engine, index);
+        add_event(engine, engine->now + latency_of(engine, packet), EVENT_ARRIVE, index, 0);
+    } else {
+        queue_packet(engine, index);
+    }
+}
+
 static void send_first(struct engine *engine, uint32_t index)
 {
-    struct thread *thread = &engine->threads[thread_of(engine, engine->packets[index].from)];
-    thread->sending = engine->packets[index].next;
+    const struct packet *packet = &engine->packets[index];
+    struct thread *thread = &engine->threads[thread_of(engine, packet->from)];
+    thread->sending = packet->next;
     announce_first(engine, thread);
-    queue_packet(engine, index);
+    launch(engine, index);
 }
 
 void engine_send(struct engine *engine, const struct packet *packet)
@@ -262,12 +297,18 @@ void engine_send(struct engine *engine, const struct packet *packet)
 
 void engine_send_small(struct engine *engine, const struct packet *packet)
 {
-    struct network_route route;
     uint32_t index = keep(engine, packet);
-    network_find_route(engine->network, engine->hosts[packet->from], engine->hosts[packet->to],
-                       &route);
     if (index != UINT32_MAX) {
-        add_event(engine, engine->now + route.latency_s, EVENT_SMALL, index, 0);
+        add_event(engine, engine->now + latency_of(engine, packet), EVENT_SMALL, index, 0);
+    }
+}
+
+void engine_move(struct engine *engine, const struct packet *packet)
+{
+    uint32_t index = keep(engine, packet);
+    if (index != UINT32_MAX) {
+        engine->packets[index].is_moved = true;
+        queue_packet(engine, index);
     }
 }
 
@@ -378,7 +419,7 @@ static void end_work(struct engine *engine)
     case WORK_OWN:
         break;
     case WORK_SEND:
-        queue_packet(engine, work.token);
+        launch(engine, work.token);
         break;
     case WORK_HANDLE:
         hand_over(engine, work.token);

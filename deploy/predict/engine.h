@@ -25,8 +25,10 @@ struct packet {
     double bytes;
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
+    bool is_lent;              // its values stay where they are: no link carries them
     uint32_t next, connection; // for the engine, as the others below
     uint32_t awaited;          // its way, and those that carry it
+    bool is_moved;
     double ready_s, arrived_s;
     uint64_t order;
 };
@@ -54,6 +56,10 @@ void engine_send(struct engine *engine, const struct packet *packet);
 
 /* Delivers a packet that is so small that it takes latency alone. */
 void engine_send_small(struct engine *engine, const struct packet *packet);
+
+/* Moves values by the threads that compute: the packet is delivered when the links have carried
+ * them, without latency, and no thread for messages has a part in it. */
+void engine_move(struct engine *engine, const struct packet *packet);
 
 /* Calls wake. */
 void engine_wake_after(struct engine *engine, double seconds, uint32_t process, uint32_t tag);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Tags of wakes; forward and backward of bucket b: 1 + b, and so many buckets behind that.
+// Tags of wakes; forward and backward of bucket b: 1 + b, and so many buckets behind that; then
+// come those of the exchange.
 enum { TAG_BEGIN = 0, TAG_INPUT = UINT32_MAX };
 
 static const struct course_exchange *exchange_of(const struct course *course)
@@ -16,7 +17,20 @@ static const struct course_exchange *exchange_of(const struct course *course)
     if (course->job->workers == 1 && course->shards == 0) {
         return NULL; // nobody to exchange with
     }
-    return course->shards > 0 ? &course_servers : &course_ring;
+    return course->shards > 0  ? &course_by_servers
+           : course->has_group ? &course_in_memory
+                               : &course_by_messages;
+}
+
+uint32_t course_tag(const struct course *course, uint32_t tag)
+{
+    return 1 + 2 * course->layout.bucket_count + tag;
+}
+
+double course_update_s(const struct course *course, uint32_t bucket)
+{
+    return course->costs->optimizer_s * (double)course->layout.buckets[bucket].count /
+           (double)course->layout.value_count;
 }
 
 /* Forward of a bucket, once its parameters are there. Where no server makes updates, the worker has
@@ -36,9 +50,8 @@ static void forward(struct course *course, uint32_t index, uint32_t bucket)
         course->delay_s += worker->spread_mean_s;
         course->lead_max = lead > course->lead_max ? lead : course->lead_max;
     }
-    if (course->shards == 0 && step > 0) {
-        update_s = course->costs->optimizer_s * (double)course->layout.buckets[bucket].count /
-                   (double)course->layout.value_count;
+    if (course->shards == 0 && step > 0 && !course->has_group) {
+        update_s = course_update_s(course, bucket);
     }
     course->optimizer_s += update_s;
     course->compute_s += course->forward_s[bucket];
@@ -125,6 +138,36 @@ static void backward(struct course *course, uint32_t index, uint32_t bucket)
                1 + course->layout.bucket_count + bucket);
 }
 
+void course_end_step(struct course *course, uint32_t index)
+{
+    clocks_advance(&course->clocks, index);
+    begin_step(course, index);
+}
+
+void course_go_on(struct course *course, uint32_t index, uint32_t bucket)
+{
+    if (bucket + 1 < course->layout.bucket_count) {
+        backward(course, index, bucket + 1);
+    } else {
+        course_end_step(course, index);
+    }
+}
+
+/* Of a bucket whose backward is done. */
+static void hand_over(struct course *course, uint32_t index, uint32_t bucket)
+{
+    const struct course_exchange *exchange = exchange_of(course);
+    if (exchange != NULL && exchange->keeps_thread) {
+        exchange->ready(course, index, bucket);
+        return;
+    }
+    if (exchange != NULL) {
+        course->workers[index].missing[bucket] = course->layout.buckets[bucket].count;
+        exchange->ready(course, index, bucket);
+    }
+    course_go_on(course, index, bucket);
+}
+
 static void wake(void *owner, uint32_t index, uint32_t tag)
 {
     struct course *course = owner;
@@ -138,18 +181,10 @@ static void wake(void *owner, uint32_t index, uint32_t tag)
         forward(course, index, tag - 2);
     } else if (tag == 1) {
         backward(course, index, 0);
-    } else {
-        uint32_t bucket = tag - 1 - buckets;
-        if (exchange != NULL) {
-            course->workers[index].missing[bucket] = course->layout.buckets[bucket].count;
-            exchange->ready(course, index, bucket);
-        }
-        if (bucket + 1 < buckets) {
-            backward(course, index, bucket + 1);
-        } else {
-            clocks_advance(&course->clocks, index);
-            begin_step(course, index);
-        }
+    } else if (tag < course_tag(course, 0)) {
+        hand_over(course, index, tag - 1 - buckets);
+    } else if (exchange != NULL) {
+        exchange->wake(course, index, tag - course_tag(course, 0));
     }
 }
 
@@ -238,8 +273,7 @@ static enum status prepare(struct course *course)
     if (status != STATUS_OK) {
         return status;
     }
-    course_plan(course);
-    return STATUS_OK;
+    return course_plan(course);
 }
 
 static enum status begin(struct course *course)

@@ -34,6 +34,11 @@ static void remove_sums(struct basis *basis)
     basis->costs.sum_bandwidth = 0;
 }
 
+static void remove_codes(struct basis *basis)
+{
+    basis->costs.encode_bandwidth = basis->costs.decode_bandwidth = 0;
+}
+
 static void remove_bandwidth(struct basis *basis)
 {
     basis->network.flow_bandwidth = 0;
@@ -57,9 +62,9 @@ static const struct {
     const char *name;
     void (*remove)(struct basis *basis);
 } limiters[] = {
-    {"compute", remove_compute},   {"delays", remove_delays}, {"optimizer", remove_optimizer},
-    {"messages", remove_messages}, {"sums", remove_sums},     {"bandwidth", remove_bandwidth},
-    {"latency", remove_latency},
+    {"compute", remove_compute},     {"delays", remove_delays},   {"optimizer", remove_optimizer},
+    {"messages", remove_messages},   {"sums", remove_sums},       {"encoding", remove_codes},
+    {"bandwidth", remove_bandwidth}, {"latency", remove_latency},
 };
 #define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
 
@@ -83,8 +88,12 @@ static enum status find_limiter(const struct study *study, const struct basis *b
                                 struct study_point *point)
 {
     double shortest_s = point->made.step_s * (1 - 1e-9); // less is rounding
+    bool has_codes = basis->job.compress.kind != CODEC_NONE;
     point->limiter = "nothing";
     for (size_t i = 0; i < LIMITER_COUNT; i++) {
+        if (limiters[i].remove == remove_codes && !has_codes) {
+            continue;
+        }
         struct prediction without;
         struct basis *changed = basis_create(&basis->job, &basis->costs, &basis->network);
         if (changed == NULL) {

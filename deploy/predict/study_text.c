@@ -5,14 +5,15 @@
 #include <string.h>
 
 static const char *const left_out[] = {
-    "all-reduces in the memory of one host, and NCCL: the model sends messages there, too",
+    "NCCL",
+    "in the memory of one host: tickets of values that are lent, and a core's own caches",
     "requests of workers to servers, agreement among workers at the end of a phase, evaluation, "
     "checkpoints",
-    "each process has one thread for messages; in ps-sync a server adds up each gradient as it "
-    "comes, "
-    "in ps-ssp and ps-async it makes the update of each when it is whole",
+    "each process has one thread for messages; in ps-ssp and ps-async a server makes the update of "
+    "a "
+    "gradient when it is whole",
     "loss, congestion and its recovery: flows share links fairly at once, and nothing is resent",
-    "headers of messages, encryption and compression",
+    "headers of messages, and encryption",
 };
 #define LEFT_OUT_COUNT (sizeof(left_out) / sizeof(left_out[0]))
 #define ORIGIN_BYTES   160
@@ -34,6 +35,20 @@ static const char *cores_gap(const struct study *study)
                  "what crowding says"
                : "computing is as fast while messages are sent and sums are made, also where "
                  "workers share cores: the network gives no cores";
+}
+
+/* What the costs lack for the job; NULL: nothing. */
+static const char *missing_costs(const struct study *study)
+{
+    bool has_codes = study->job.compress.kind != CODEC_NONE;
+    const struct costs *costs = study->costs;
+    return !has_codes || (costs->encode_bandwidth > 0 && costs->decode_bandwidth > 0) ? NULL
+           : costs->encode_bandwidth > 0
+               ? "ASSUMED: decoding takes no time, as the costs have no decode"
+           : costs->decode_bandwidth > 0
+               ? "ASSUMED: encoding takes no time, as the costs have no encode"
+               : "ASSUMED: encoding and decoding take no time, as the costs have no encode and no "
+                 "decode";
 }
 
 static const char *link_name(const struct study *study, const struct study_point *point)
@@ -152,6 +167,9 @@ void study_print_left_out(const struct study *study, FILE *stream)
     char origin[ORIGIN_BYTES];
     format_origin(study, origin);
     fprintf(stream, "\nWhat the model leaves out:\n- %s\n- %s\n", origin, cores_gap(study));
+    if (missing_costs(study) != NULL) {
+        fprintf(stream, "- %s\n", missing_costs(study));
+    }
     for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
         fprintf(stream, "- %s\n", left_out[i]);
     }
@@ -217,6 +235,9 @@ static json_t *left_out_json(const struct study *study)
     format_origin(study, origin);
     json_array_append_new(gaps, json_string(origin));
     json_array_append_new(gaps, json_string(cores_gap(study)));
+    if (missing_costs(study) != NULL) {
+        json_array_append_new(gaps, json_string(missing_costs(study)));
+    }
     for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
         json_array_append_new(gaps, json_string(left_out[i]));
     }
@@ -225,6 +246,7 @@ static json_t *left_out_json(const struct study *study)
 
 json_t *study_json(const struct study *study)
 {
+    char codec[CODEC_TEXT_BYTES];
     json_t *what_ifs = json_array();
     for (size_t i = 0; i < study->what_if_count; i++) {
         const struct what_if *what_if = &study->what_ifs[i];
@@ -232,9 +254,11 @@ json_t *study_json(const struct study *study)
                                                   study_points_json(study, what_if)));
     }
     // Without memory one of the parts is NULL, and then the whole is.
-    return json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:o, s:o, s:o}", "costs", study->costs_file,
-                     "network", study->network_file, "batch", (json_int_t)study->costs->batch,
-                     "bucket_mb", study->job.bucket_mb, "seed", (json_int_t)study->job.seed,
-                     "steps", (json_int_t)study->counted, "points", study_points_json(study, NULL),
+    codec_text(&study->job.compress, codec);
+    return json_pack("{s:s, s:s, s:I, s:s, s:f, s:I, s:I, s:o, s:o, s:o}", "costs",
+                     study->costs_file, "network", study->network_file, "batch",
+                     (json_int_t)study->costs->batch, "compress", codec, "bucket_mb",
+                     study->job.bucket_mb, "seed", (json_int_t)study->job.seed, "steps",
+                     (json_int_t)study->counted, "points", study_points_json(study, NULL),
                      "what_ifs", what_ifs, "left_out", left_out_json(study));
 }

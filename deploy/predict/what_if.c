@@ -66,6 +66,16 @@ static bool change_sum(const struct what_if_change *change, struct basis *basis)
     return change_value(change, &basis->costs.sum_bandwidth);
 }
 
+static bool change_encode(const struct what_if_change *change, struct basis *basis)
+{
+    return change_value(change, &basis->costs.encode_bandwidth);
+}
+
+static bool change_decode(const struct what_if_change *change, struct basis *basis)
+{
+    return change_value(change, &basis->costs.decode_bandwidth);
+}
+
 static bool change_spread(const struct what_if_change *change, struct basis *basis)
 {
     struct spread *spread = &basis->costs.spread;
@@ -179,6 +189,8 @@ static const struct {
     {"optimizer", WORD_TIME, change_optimizer},
     {"message", WORD_TIME, change_message},
     {"sum", WORD_BANDWIDTH, change_sum},
+    {"encode", WORD_BANDWIDTH, change_encode},
+    {"decode", WORD_BANDWIDTH, change_decode},
     {"spread", WORD_SEVERAL, change_spread},
     {"link", WORD_SEVERAL, change_link},
     {"nic", WORD_BANDWIDTH, change_nic},

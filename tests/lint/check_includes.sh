@@ -72,7 +72,8 @@ deploy/hosts            common/base common/options common/security common/transp
 deploy/sweep            common/base common/options common/plan common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/trace            common/base common/trace
-deploy/predict          common/base common/options common/vector common/plan common/job ps-server/shard worker/exchange/chunks
+deploy/predict          common/base common/options common/vector common/plan common/job ps-server/shard worker/exchange/chunks worker/exchange/shared
+deploy/predict/exchange common/base common/vector common/codec common/plan common/job worker/exchange/chunks worker/exchange/shared deploy/predict
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options
@@ -93,7 +94,7 @@ worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|wo
 worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|memory|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
-deploy/predict/.*               common/(base|options|vector|plan|job)/[^/]+\.h|deploy/predict/[^/]+\.h|ps-server/shard/staleness\.h|worker/exchange/chunks/ring_plan\.h
+deploy/predict/.*               common/(base|options|vector|codec|plan|job)/[^/]+\.h|deploy/predict/(exchange/)?[^/]+\.h|ps-server/shard/staleness\.h|worker/exchange/(chunks/ring|shared/block)_plan\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
 common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h

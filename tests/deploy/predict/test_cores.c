@@ -54,6 +54,7 @@ static struct prediction predict(enum mode_kind mode, uint32_t workers, uint32_t
 {
     struct prediction made;
     struct job job = predictions_job(mode, workers, servers, ALL_REDUCE_CHOICE_RING);
+    job.transport = TRANSPORT_TCP;
     const struct prediction_extent extent = {2, 4, PREDICTION_WORK_MAX, 0};
     snprintf(job.straggler, sizeof(job.straggler), "%s", straggler);
     assert_int_equal(prediction_make(&job, &costs, &network, &extent, &made), STATUS_OK);
@@ -201,6 +202,23 @@ static void messages_and_updates_take_from_computing(void **state)
     predictions_check("ps-sync", n, predict(MODE_PS_SYNC, n, 1, "none").step_s, want, 1e-6);
 }
 
+/* One core does the sums, the copies and the updates of all in turn. */
+static void all_reduces_in_memory_take_from_computing(void **state)
+{
+    (void)state;
+    uint32_t n = 4;
+    struct prediction made;
+    struct job job = predictions_job(MODE_RING, n, 0, ALL_REDUCE_CHOICE_AUTO);
+    const struct prediction_extent extent = {2, 4, PREDICTION_WORK_MAX, 0};
+    costs.optimizer_s = 0.002;
+    costs.sum_bandwidth = 4.0 * PARAMETERS / 0.0005;
+    read_host(n, 1);
+    network.links[network.hosts[0].memory].bandwidth = 4.0 * PARAMETERS / 0.0001;
+    double want = n * (STEP_S + costs.optimizer_s) + (n - 1) * (0.0005 + 0.0001);
+    assert_int_equal(prediction_make(&job, &costs, &network, &extent, &made), STATUS_OK);
+    predictions_check("ring in memory", n, made.step_s, want, 1e-6);
+}
+
 static void hosts_of_one_machine_share_its_cores(void **state)
 {
     (void)state;
@@ -268,6 +286,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_worker_that_waits_on_purpose_leaves_its_core, reset,
                                         tear_down),
         cmocka_unit_test_setup_teardown(messages_and_updates_take_from_computing, reset, tear_down),
+        cmocka_unit_test_setup_teardown(all_reduces_in_memory_take_from_computing, reset,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(hosts_of_one_machine_share_its_cores, reset, tear_down),
         cmocka_unit_test_setup_teardown(enough_cores_change_nothing, reset, tear_down),
         cmocka_unit_test_setup_teardown(hosts_with_cores_are_made_in_small, reset, tear_down),

@@ -28,6 +28,8 @@ static void set_costs(double spread_s)
     costs.optimizer_s = 0.002;
     costs.message_s = 20e-6;
     costs.sum_bandwidth = 4e9;
+    costs.encode_bandwidth = 2e9;
+    costs.decode_bandwidth = 3e9;
     if (spread_s > 0) {
         costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = spread_s};
     }
@@ -155,6 +157,27 @@ static void equal_workers_are_reduced_unasked(void **state)
     }
 }
 
+/* Codes take time at both ends, and bytes that are not in proportion to the values. */
+static void codes_set_nobody_apart(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 13, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 13, 0},
+        {NULL, {MODE_RING, 0}, ALL_REDUCE_CHOICE_HALVING, 0, 16, 0},
+        {NULL, {MODE_PS_SYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 1, 16, 0},
+    };
+    static const struct codec codecs[] = {{CODEC_FP16, 0}, {CODEC_INT8, 0}, {CODEC_TOPK, 10000}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job job = job_of(&cases[i]);
+        for (size_t j = 0; j < sizeof(codecs) / sizeof(codecs[0]); j++) {
+            job.compress = codecs[j];
+            assert_true(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
+            compare(&cases[i], &job, 0.01);
+        }
+    }
+}
+
 /* Chunks of all workers are rounded up to the same size. That changes no bucket's all-reduce,
  * though the largest one then has more values than the model. */
 static void rounded_buckets_keep_their_all_reduce(void **state)
@@ -265,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_workers_are_reduced_unasked),
+        cmocka_unit_test(codes_set_nobody_apart),
         cmocka_unit_test(rounded_buckets_keep_their_all_reduce),
         cmocka_unit_test(other_jobs_are_reduced_if_that_is_asked),
         cmocka_unit_test(a_straggler_is_a_delay),

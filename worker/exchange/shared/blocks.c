@@ -1,20 +1,14 @@
 /* Sums buckets in blocks. Each idle worker takes a block, adds up the vectors of all workers, and
  * writes the mean into each of them. */
 #include "worker/exchange/ring_mean.h"
+#include "worker/exchange/shared/block_plan.h"
 #include "worker/exchange/shared/group_state.h"
-
-// The floats of a block: few enough to stay in a cache while its mean is written, and enough to be
-// worth taking. Small buckets have smaller blocks, so that there is one for each worker.
-#define BLOCK_FLOATS       (UINT64_C(16) * 1024)
-#define SMALL_BLOCK_FLOATS (UINT64_C(2) * 1024)
-#define SMALL_BUCKET       (8 * BLOCK_FLOATS)
 
 void blocks_plan(struct bucket_state *state, uint64_t value_count)
 {
-    uint64_t block = value_count <= SMALL_BUCKET ? SMALL_BLOCK_FLOATS : BLOCK_FLOATS;
     state->algorithm = &group_blocks;
-    state->block_floats = block;
-    state->block_count = (uint32_t)((value_count + block - 1) / block);
+    state->block_floats = block_plan_floats(value_count);
+    state->block_count = block_plan_count(value_count);
 }
 
 /* Writes the mean of a block into all vectors. */

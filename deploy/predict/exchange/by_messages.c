@@ -1,7 +1,12 @@
 /* All-reduces by messages, by the product's plans: ring_plan, halving_plan. Of the direct one the
- * two hops are those of chunk_direct.c. */
+ * two hops are those of chunk_direct.c.
+ *
+ * What is added up within a host is read where it is, but for pieces of halving and doubling, which
+ * are copies. Codes: each worker encodes what it sends of its own, the ring every sum anew; a mean
+ * is encoded once, and handed on as it came (encoder.c, chunk_*.c). */
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
+#include "deploy/predict/exchange/values.h"
 #include "worker/exchange/chunks/ring_plan.h"
 
 #include <stdlib.h>
@@ -63,14 +68,35 @@ static void turn(const struct course *course, struct packet *packet)
                                                        : reduction->direct_stretch;
 }
 
-static void send(struct course *course, const struct packet *packet, uint64_t floats)
+/* Whether a ring or direct packet is of values that its receiver adds up. */
+static bool is_added(const struct course *course, const struct packet *packet)
+{
+    const struct ring *ring = course->exchange;
+    enum all_reduce algorithm = ring->buckets[packet->bucket].algorithm;
+    return packet->hop < (algorithm == ALL_REDUCE_RING ? course->job->workers : HOP_MEAN);
+}
+
+static void send_bytes(struct course *course, const struct packet *packet, double bytes,
+                       bool is_lent)
 {
     struct packet copy = *packet;
-    copy.bytes = 4.0 * (double)floats;
+    copy.bytes = bytes;
+    copy.is_lent = is_lent;
     if (course->simulated < course->job->workers) {
         turn(course, &copy);
     }
     engine_send(course->engine, &copy);
+}
+
+/* A segment; `is_new`: it has to be encoded first. */
+static void send_segment(struct course *course, const struct packet *packet, bool is_new)
+{
+    uint64_t floats = segment_of(course, packet).count;
+    bool is_lent = is_added(course, packet) && course_lends(course, packet->from, packet->to);
+    if (is_new) {
+        engine_occupy(course->engine, packet->from, values_encode_s(course, (double)floats));
+    }
+    send_bytes(course, packet, values_encoded_bytes(course, floats), is_lent);
 }
 
 /* Sends all segments of a chunk. */
@@ -79,7 +105,7 @@ static void send_chunk(struct course *course, struct packet packet)
     uint32_t count =
         ring_segment_count(chunk_of(course, packet.bucket, packet.chunk), SEGMENT_FLOATS);
     for (packet.segment = 0; packet.segment < count; packet.segment++) {
-        send(course, &packet, segment_of(course, &packet).count);
+        send_segment(course, &packet, true);
     }
 }
 
@@ -94,7 +120,7 @@ static void take_ring(struct course *course, const struct packet *packet)
         next.from = packet->to;
         next.hop++;
         next.to = ring_receiver(carriers, &path, next.hop);
-        send(course, &next, segment_of(course, packet).count);
+        send_segment(course, &next, hop.adds);
     }
     if (hop.is_final) {
         course_final(course, packet->to, packet->bucket, segment_of(course, packet).count);
@@ -114,9 +140,20 @@ static void add_direct(struct course *course, const struct packet *packet)
     mean.hop = HOP_MEAN;
     for (uint32_t i = 1; i < course->job->workers; i++) {
         mean.to = (mean.from + i) % course->job->workers;
-        send(course, &mean, segment_of(course, packet).count);
+        send_segment(course, &mean, i == 1);
     }
     course_final(course, mean.from, packet->bucket, segment_of(course, packet).count);
+}
+
+/* Of halving and doubling: the segments of a chunk, the longest, are encoded each by itself. */
+static double piece_bytes(const struct course *course, uint32_t bucket)
+{
+    struct span chunk = chunk_of(course, bucket, 0);
+    double bytes = 0;
+    for (uint32_t i = 0; i < ring_segment_count(chunk, SEGMENT_FLOATS); i++) {
+        bytes += values_encoded_bytes(course, ring_segment(chunk, SEGMENT_FLOATS, i).count);
+    }
+    return bytes;
 }
 
 static void send_halving(struct course *course, uint32_t worker, uint32_t bucket, uint32_t number)
@@ -129,7 +166,11 @@ static void send_halving(struct course *course, uint32_t worker, uint32_t bucket
                                   .hop = number,
                                   // The worker may have gone on to the next one.
                                   .step = place_of(course, worker, bucket)->ready_step - 1};
-    send(course, &packet, hop.count * chunk_of(course, bucket, 0).count);
+    if (number == 1) {
+        double floats = (double)chunk_of(course, bucket, 0).count;
+        engine_occupy(course->engine, worker, values_encode_s(course, (world - 1) * floats));
+    }
+    send_bytes(course, &packet, hop.count * piece_bytes(course, bucket), false);
 }
 
 static void take_halving(struct course *course, const struct packet *packet)
@@ -186,7 +227,7 @@ static void take_held(struct course *course, uint32_t worker, uint32_t bucket)
     }
 }
 
-static void ring_deliver(void *owner, const struct packet *packet)
+static void messages_deliver(void *owner, const struct packet *packet)
 {
     struct course *course = owner;
     if (!is_early(course, packet)) {
@@ -207,7 +248,7 @@ static void ring_deliver(void *owner, const struct packet *packet)
     *end = held;
 }
 
-static void ring_ready(struct course *course, uint32_t worker, uint32_t bucket)
+static void messages_ready(struct course *course, uint32_t worker, uint32_t bucket)
 {
     const struct ring *ring = course->exchange;
     struct ring_place *place = place_of(course, worker, bucket);
@@ -236,26 +277,48 @@ static void ring_ready(struct course *course, uint32_t worker, uint32_t bucket)
     take_held(course, worker, bucket);
 }
 
-/* Of what has values in it, until they are a mean. */
-static double ring_work_s(void *owner, const struct packet *packet)
+/* Of halving and doubling: the owner of a chunk adds up what came by way of others, and encodes the
+ * mean; what comes behind that is means. */
+static double halving_work_s(const struct course *course, const struct packet *packet)
+{
+    uint32_t world = course->job->workers, half = halving_hop_count(world) / 2;
+    double floats = (double)chunk_of(course, packet->bucket, packet->to).count;
+    if (packet->hop < half) {
+        return 0;
+    }
+    return packet->hop == half
+               ? values_add_s(course, (world - 1) * floats) + values_encode_s(course, floats) +
+                     values_decode_s(course, floats)
+               : values_decode_s(course, floats * halving_hop_at(world, packet->hop).count);
+}
+
+/* Whether a packet brings the last of what its receiver adds up: that encodes the mean, and decodes
+ * it, to have what the others will have. */
+static bool makes_mean(struct course *course, const struct packet *packet)
+{
+    const struct ring *ring = course->exchange;
+    uint32_t world = course->job->workers;
+    if (ring->buckets[packet->bucket].algorithm == ALL_REDUCE_RING) {
+        return packet->hop == world - 1;
+    }
+    const struct ring_place *place = place_of(course, packet->to, packet->bucket);
+    return packet->hop == HOP_VALUES && place->positions[packet->segment] == world - 1;
+}
+
+static double messages_work_s(void *owner, const struct packet *packet)
 {
     struct course *course = owner;
     const struct ring *ring = course->exchange;
-    uint32_t world = course->job->workers;
-    enum all_reduce algorithm = ring->buckets[packet->bucket].algorithm;
-    // halving: the owner of a chunk adds up what came by way of others
-    bool adds = algorithm == ALL_REDUCE_HALVING
-                    ? packet->hop == halving_hop_count(world) / 2
-                    : packet->hop < (algorithm == ALL_REDUCE_RING ? world : HOP_MEAN);
-    double floats =
-        algorithm == ALL_REDUCE_HALVING
-            ? (double)(world - 1) * (double)chunk_of(course, packet->bucket, packet->to).count
-            : (double)segment_of(course, packet).count;
-    double bandwidth = course->costs->sum_bandwidth;
-    return adds && bandwidth > 0 ? 4 * floats / bandwidth : 0;
+    if (ring->buckets[packet->bucket].algorithm == ALL_REDUCE_HALVING) {
+        return halving_work_s(course, packet);
+    }
+    double floats = (double)segment_of(course, packet).count;
+    double mean_s = makes_mean(course, packet) ? values_decode_s(course, floats) : 0;
+    return mean_s + (is_added(course, packet) ? values_add_s(course, floats)
+                                              : values_decode_s(course, floats));
 }
 
-static void ring_destroy(struct course *course)
+static void messages_destroy(struct course *course)
 {
     struct ring *ring = course->exchange;
     size_t count = (size_t)course->simulated * course->layout.bucket_count;
@@ -273,7 +336,7 @@ static void ring_destroy(struct course *course)
     free(ring);
 }
 
-static enum status ring_create(struct course *course)
+static enum status messages_create(struct course *course)
 {
     uint32_t bucket_count = course->layout.bucket_count;
     struct ring *ring = calloc(1, sizeof(*ring));
@@ -300,5 +363,8 @@ static enum status ring_create(struct course *course)
     return STATUS_OK;
 }
 
-const struct course_exchange course_ring = {ring_create, ring_destroy, ring_ready, ring_work_s,
-                                            ring_deliver};
+const struct course_exchange course_by_messages = {.create = messages_create,
+                                                   .destroy = messages_destroy,
+                                                   .ready = messages_ready,
+                                                   .work_s = messages_work_s,
+                                                   .deliver = messages_deliver};

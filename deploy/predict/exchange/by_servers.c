@@ -1,9 +1,14 @@
 /* Modes with servers: pushes to shards, and their replies. A worker's window and the order of its
  * pushes are those of exchange_ps.c, what a shard does with a push and whom it answers when is as
- * in policy_sync.c, policy_races.c and shard_on_push.c. */
+ * in policy_sync.c, policy_races.c and shard_on_push.c.
+ *
+ * Within a host a push is read where it is, and parameters are copied. Codes: a push is decoded as
+ * it comes, and what ps-sync answers is encoded once for all workers (answer_encoder.c). */
 #include "common/job/consistency.h"
 #include "deploy/predict/course.h"
+#include "deploy/predict/exchange/values.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define WINDOW_BYTES 1048576.0
@@ -46,9 +51,16 @@ static struct span part_of(const struct course *course, uint32_t bucket, uint32_
     return span_part(course->layout.buckets[bucket], course->parts, shard);
 }
 
+/* Servers that one of them stands for. */
+static double servers_each(const struct course *course)
+{
+    return (double)course->parts / course->shards;
+}
+
 static void push_on(struct course *course, uint32_t worker, uint32_t shard)
 {
     struct pair *pair = pair_of(course, worker, shard);
+    uint32_t server = course->job->workers + shard;
     while (pair->waiting_count > 0 && pair->travelling <= pair->window) {
         uint32_t bucket = course->layout.bucket_count;
         do {
@@ -57,10 +69,13 @@ static void push_on(struct course *course, uint32_t worker, uint32_t shard)
         uint64_t floats = part_of(course, bucket, shard).count;
         pair->waits[bucket] = false;
         pair->waiting_count--;
-        pair->travelling += 4.0 * (double)floats;
+        pair->travelling += values_bytes(floats);
+        engine_occupy(course->engine, worker,
+                      servers_each(course) * values_encode_s(course, (double)floats));
         const struct packet push = {.from = worker,
-                                    .to = course->job->workers + shard,
-                                    .bytes = 4.0 * (double)floats,
+                                    .to = server,
+                                    .bytes = values_encoded_bytes(course, floats),
+                                    .is_lent = course_lends(course, worker, server),
                                     .kind = PACKET_PUSH,
                                     .bucket = bucket,
                                     .step = course->clocks.steps[worker]};
@@ -80,11 +95,22 @@ static void servers_ready(struct course *course, uint32_t worker, uint32_t bucke
     }
 }
 
+/* Only ps-sync has answers in codes: what has changed since the last one, which all workers know.
+ */
+static bool answers_in_codes(const struct course *course)
+{
+    const struct servers *servers = course->exchange;
+    return servers->consistency.update != UPDATE_ON_PUSH;
+}
+
 static void reply(struct course *course, uint32_t shard, uint32_t worker, uint32_t bucket)
 {
+    uint64_t floats = part_of(course, bucket, shard).count;
     const struct packet packet = {.from = course->job->workers + shard,
                                   .to = worker,
-                                  .bytes = 4.0 * (double)part_of(course, bucket, shard).count,
+                                  .bytes = answers_in_codes(course)
+                                               ? values_encoded_bytes(course, floats)
+                                               : values_bytes(floats),
                                   .kind = PACKET_REPLY,
                                   .bucket = bucket};
     engine_send(course->engine, &packet);
@@ -95,21 +121,18 @@ static double update_s(const struct course *course, uint64_t floats)
     return course->costs->optimizer_s * (double)floats / (double)course->layout.value_count;
 }
 
-static double sum_s(const struct course *course, uint64_t floats)
-{
-    double bandwidth = course->costs->sum_bandwidth;
-    return bandwidth > 0 ? 4 * (double)floats / bandwidth : 0;
-}
-
 /* ps-sync: an update of a bucket from the gradients of all. */
 static void take_for_all(struct course *course, uint32_t shard, uint32_t bucket)
 {
     struct servers *servers = course->exchange;
     uint32_t *count = &servers->counts[(size_t)shard * course->layout.bucket_count + bucket];
+    uint64_t floats = part_of(course, bucket, shard).count;
     if (++*count == course->job->workers) {
         *count = 0;
+        // What the workers will have is decoded, too.
         engine_occupy(course->engine, course->job->workers + shard,
-                      update_s(course, part_of(course, bucket, shard).count));
+                      update_s(course, floats) + values_encode_s(course, (double)floats) +
+                          values_decode_s(course, (double)floats));
         for (uint32_t w = 0; w < course->job->workers; w++) {
             reply(course, shard, w, bucket);
         }
@@ -212,31 +235,49 @@ static void servers_deliver(void *owner, const struct packet *packet)
     } else {
         uint32_t shard = packet->from - course->job->workers;
         pair_of(course, packet->to, shard)->travelling -=
-            4.0 * (double)part_of(course, packet->bucket, shard).count;
+            values_bytes(part_of(course, packet->bucket, shard).count);
         push_on(course, packet->to, shard);
     }
 }
 
-/* ps-sync adds up each part as it comes. Otherwise the part that makes a gradient whole brings the
- * work for all of it: the update, or the sum and, with the last gradient of several, the update. */
+/* The part that makes a gradient whole brings the work for all of it: the update, or the sum and,
+ * with the last gradient of several, the update. */
+static double work_alone_s(struct course *course, uint32_t shard, uint32_t worker)
+{
+    const struct servers *servers = course->exchange;
+    const struct server *server = &servers->servers[shard];
+    uint32_t wanted = course->job->gradients_per_update;
+    if (pair_of(course, worker, shard)->taken_count + 1 < server->part_count) {
+        return 0;
+    }
+    return (wanted > 1 ? values_sum_s(course, (double)server->floats) : 0) +
+           (server->summed + 1 == wanted ? update_s(course, server->floats) : 0);
+}
+
+/* ps-sync keeps parts, and adds them up when the last one has come. */
+static double work_for_all_s(const struct course *course, uint32_t shard, uint32_t bucket)
+{
+    const struct servers *servers = course->exchange;
+    uint32_t workers = course->job->workers;
+    bool is_last =
+        servers->counts[(size_t)shard * course->layout.bucket_count + bucket] + 1 == workers;
+    double floats = (double)part_of(course, bucket, shard).count;
+    return is_last ? workers * values_sum_s(course, floats) : 0;
+}
+
 static double servers_work_s(void *owner, const struct packet *packet)
 {
     struct course *course = owner;
-    const struct servers *servers = course->exchange;
-    if (packet->kind != PACKET_PUSH) {
-        return 0;
+    if (packet->kind == PACKET_REPLY) {
+        uint32_t shard = packet->from - course->job->workers;
+        double floats = (double)part_of(course, packet->bucket, shard).count;
+        return answers_in_codes(course) ? servers_each(course) * values_decode_s(course, floats)
+                                        : 0;
     }
     uint32_t shard = packet->to - course->job->workers;
-    if (servers->consistency.update != UPDATE_ON_PUSH) {
-        return sum_s(course, part_of(course, packet->bucket, shard).count);
-    }
-    const struct server *server = &servers->servers[shard];
-    uint32_t wanted = course->job->gradients_per_update;
-    if (pair_of(course, packet->from, shard)->taken_count + 1 < server->part_count) {
-        return 0;
-    }
-    return (wanted > 1 ? sum_s(course, server->floats) : 0) +
-           (server->summed + 1 == wanted ? update_s(course, server->floats) : 0);
+    double decode_s = values_decode_s(course, (double)part_of(course, packet->bucket, shard).count);
+    return decode_s + (answers_in_codes(course) ? work_for_all_s(course, shard, packet->bucket)
+                                                : work_alone_s(course, shard, packet->from));
 }
 
 static void servers_destroy(struct course *course)
@@ -263,8 +304,12 @@ static enum status create_pair(struct course *course, uint32_t worker, uint32_t 
     struct pair *pair = pair_of(course, worker, shard);
     pair->waits = calloc(course->layout.bucket_count, sizeof(*pair->waits));
     pair->window = WINDOW_BYTES;
+    if (course->job->transport != TRANSPORT_TCP &&
+        course->hosts[worker] == course->hosts[course->job->workers + shard]) {
+        pair->window = (double)INFINITY; // nothing travels, or only from queue to queue
+    }
     for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
-        double bytes = 4.0 * (double)part_of(course, b, shard).count;
+        double bytes = values_bytes(part_of(course, b, shard).count);
         pair->window = bytes > pair->window ? bytes : pair->window;
     }
     return pair->waits != NULL ? STATUS_OK : STATUS_NO_MEMORY;
@@ -312,5 +357,8 @@ static enum status servers_create(struct course *course)
     return status;
 }
 
-const struct course_exchange course_servers = {servers_create, servers_destroy, servers_ready,
-                                               servers_work_s, servers_deliver};
+const struct course_exchange course_by_servers = {.create = servers_create,
+                                                  .destroy = servers_destroy,
+                                                  .ready = servers_ready,
+                                                  .work_s = servers_work_s,
+                                                  .deliver = servers_deliver};
