@@ -141,8 +141,22 @@ static bool never(void *context)
     return false; // whoever started this process ends it
 }
 
+static struct program_sum sum_of(const struct bench *bench, uint32_t bucket)
+{
+    struct span whole = bucket_of(bench, bucket);
+    struct span part = span_part(whole, bench->options->workers, bench->rank);
+    return (struct program_sum){
+        .bucket = bucket,
+        .offset = whole.offset,
+        .count = whole.count,
+        .part_offset = part.offset,
+        .part_count = part.count,
+    };
+}
+
 static enum status meet_peers(struct bench *bench)
 {
+    static struct program_sum sums[LAYOUT_BUCKETS_MAX];
     struct meeting *meeting = bench->meeting;
     const struct program_peers options = {
         .rank = bench->rank,
@@ -150,8 +164,12 @@ static enum status meet_peers(struct bench *bench)
         .shares = meeting->shares,
         .flags = bench->flags,
         .flag_bytes = bench->flag_bytes,
+        .sums = sums,
         .bucket_count = bench->options->buckets,
     };
+    for (uint32_t i = 0; i < bench->options->buckets; i++) {
+        sums[i] = sum_of(bench, i);
+    }
     enum status status =
         peers_share(bench->grads, bench->grads, bench->value_count, meeting->shares[bench->rank]);
     if (status != STATUS_OK) {
@@ -240,21 +258,14 @@ static enum status copy(struct bench *bench, enum cudaMemcpyKind kind)
 }
 
 /* What training queues for a step's buckets, from backward to the update. */
-static enum status sum_once(struct bench *bench, uint32_t round)
+static enum status sum_once(struct bench *bench)
 {
-    uint32_t workers = bench->options->workers;
     enum status status = transfer_mark_range(&bench->transfer, 0);
     for (uint32_t i = 0; i < bench->options->buckets && status == STATUS_OK; i++) {
-        struct span whole = bucket_of(bench, i), part = span_part(whole, workers, bench->rank);
-        const struct program_sum sum = {
-            .bucket = i,
-            .round = round + 1,
-            .offset = whole.offset,
-            .count = whole.count,
-            .part_offset = part.offset,
-            .part_count = part.count,
-        };
-        status = peers_sum(&bench->peers, &bench->transfer, &sum);
+        const struct program_sum sum = sum_of(bench, i);
+        status = bench->options->by == BY_NCCL
+                     ? peers_sum_joined(&bench->peers, &bench->transfer, &sum)
+                     : peers_sum(&bench->peers, &bench->transfer, i);
     }
     if (status == STATUS_OK) {
         status =
@@ -316,7 +327,7 @@ static enum status run_rounds(struct bench *bench)
             status = copy(bench, cudaMemcpyHostToDevice);
         }
         uint64_t begun_ns = clock_now_ns();
-        status = status == STATUS_OK ? sum_once(bench, round) : status;
+        status = status == STATUS_OK ? sum_once(bench) : status;
         if (round >= options->warmup && round < last) {
             rounds_add(&bench->rounds, clock_now_ns() - begun_ns);
         }
@@ -383,7 +394,8 @@ static void *map_shared(size_t bytes)
 static enum status make_meeting(struct bench *bench)
 {
     const struct bench_options *options = bench->options;
-    size_t words = (size_t)options->buckets * PROGRAM_FLAG_COUNT * options->workers;
+    size_t words =
+        (size_t)options->workers * options->buckets * PROGRAM_FLAG_COUNT * options->workers;
     pthread_barrierattr_t shared;
     bench->flag_bytes = (words * sizeof(uint32_t) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     bench->flags = map_shared(bench->flag_bytes);

@@ -224,6 +224,8 @@ static void sums_on_devices_have_the_bits_of_the_hosts(void **state)
         {"lazy,ipc", {"-n", "3", "--mode", "ring"}},
         {"lazy,ipc,pageable", {"-n", "3", "--mode", "ring", "--no-cuda-peers"}},
         {"eager,ipc", {"-n", "3", "--mode", "ring", "--no-cuda-graphs"}},
+        {"eager,ipc,uncaptured", {"-n", "3", "--mode", "ring"}},
+        {"lazy,ipc", {"-n", "3", "--mode", "ring", "--cuda-sync-check"}},
         {"eager,ipc,unreachable", {"-n", "3", "--mode", "ring"}},
         {"eager,ipc,wordless", {"-n", "3", "--mode", "ring"}},
     };

@@ -454,16 +454,15 @@ enum status program_meet(struct program *program, const struct program_peers *pe
     return program->ops->meet(program, peers);
 }
 
-enum status program_sum(struct program *program, const struct program_sum *sum)
-{
-    assert(sum->round > 0);
-    return program->ops->sum(program, sum);
-}
-
 enum status program_join(struct program *program, const struct program_joining *joining)
 {
     assert(joining->rank < joining->world);
     return program->ops->join != NULL ? program->ops->join(program, joining) : STATUS_UNSUPPORTED;
+}
+
+enum status program_sum(struct program *program, const struct program_sum *sum)
+{
+    return program->ops->sum(program, sum);
 }
 
 void program_stop(struct program *program)

@@ -185,9 +185,19 @@ struct program_result {
 
 #define PROGRAM_SHARE_BYTES 128
 #define PROGRAM_ID_BYTES    128
+#define PROGRAM_PEERS_MAX   16 // programs that meet
+
+/* A bucket whose mean over the workers is to be taken. */
+struct program_sum {
+    uint32_t bucket;        // from 0
+    uint32_t first_op;      // that the last of the bucket's gradients come from
+    uint64_t offset, count; // of the bucket, in grads
+    uint64_t part_offset;   // of what this program sums of it, unless devices are joined
+    uint64_t part_count;
+};
 
 /* The programs of a host's worker processes, whose devices reach each other's gradients. A program
- * says by two flags, for each bucket, how far it is: */
+ * tells each other one by two flags, for each bucket, how far it is: */
 enum program_flag {
     PROGRAM_FLAG_READY,  // its gradients of the bucket may be read, and overwritten
     PROGRAM_FLAG_SUMMED, // its part of the bucket holds the mean, in all programs
@@ -198,11 +208,12 @@ struct program_peers {
     uint32_t rank, world;
     unsigned char (*shares)[PROGRAM_SHARE_BYTES]; // (world) of each program; not read afterwards
 
-    // (bucket_count, PROGRAM_FLAG_COUNT, world) words of 32 bits, host: the same pages for all
-    // processes, and of nothing else. The number of the round that was reached last, cyclic; 0 at
-    // first.
+    // (world, bucket_count, PROGRAM_FLAG_COUNT, world) words of 32 bits, host: the same pages for
+    // all processes, and of nothing else, zeroed at first. To whom, of what, and from whom: 1 from
+    // when it has been said until it has been heard, otherwise 0.
     void *flags;
-    size_t flag_bytes; // whole pages
+    size_t flag_bytes;              // whole pages; 0 for more programs than PROGRAM_PEERS_MAX
+    const struct program_sum *sums; // (bucket_count) in the order of backward; not read afterwards
     uint32_t bucket_count;
 };
 
@@ -219,15 +230,6 @@ struct program_joining {
     const unsigned char *id; // (PROGRAM_ID_BYTES) that the first one's device has introduced
     bool (*is_stopped)(void *context);
     void *context;
-};
-
-/* A bucket whose mean over the workers is to be taken. */
-struct program_sum {
-    uint32_t bucket, round; // from 0, from 1
-    uint32_t first_op;      // that the last of the bucket's gradients come from
-    uint64_t offset, count; // of the bucket, in grads
-    uint64_t part_offset;   // of what this program sums of it, unless devices are joined
-    uint64_t part_count;
 };
 
 /* A program's vectors as others of the device see them. */
@@ -291,15 +293,15 @@ struct program_ops {
      * vector counts again, and may be changed. Waits. NULL: the host's always count. */
     enum status (*fetch_statistics)(struct program *program);
 
-    /* Of a device whose memory others of its kind can reach; NULL, all four: it is not such a one.
+    /* Of a device whose memory others of its kind can reach; NULL, all three: it is not such a one.
      * See program_share. */
     enum status (*share)(struct program *program, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
     enum status (*meet)(struct program *program, const struct program_peers *peers);
-    enum status (*sum)(struct program *program, const struct program_sum *sum);
     void (*part)(struct program *program);
 
-    /* See program_join. NULL, both: there is no library for it. */
+    /* See program_join. NULL, all three: there is no library for it. */
     enum status (*join)(struct program *program, const struct program_joining *joining);
+    enum status (*sum)(struct program *program, const struct program_sum *sum);
     void (*stop)(struct program *program);
 
     /* See program_expose. NULL: it cannot. */
@@ -441,28 +443,31 @@ uint64_t program_take_copy_ns(struct program *program); // since the last call
 
 /* Sums of gradients among the devices of a host, each in its own process, without the host. Each
  * program writes its share, and meets the others when it has all of theirs. From then on, until it
- * parts from them, a backward whose input said keeps_gradients may be followed by a sum of each
- * bucket, in the same order everywhere. Its part is added up in the order of ranks from this
- * program's own, and becomes the mean in all programs; an apply takes the mean of the bucket.
+ * parts from them, a backward whose input said keeps_gradients takes the mean of each bucket as
+ * soon as the bucket is complete, and all programs run such backwards in step. A part of each
+ * bucket is added up by this program, in the order of ranks from its own, and becomes the mean in
+ * all programs; an apply takes the mean of the bucket.
  *
- * share and meet: STATUS_UNSUPPORTED, logged, if that cannot be done here. sum only queues, also
- * the waits for others: whoever ends them early lets the flags of a round be reached, and the sums
- * are void. part waits until nothing is queued. */
+ * share and meet: STATUS_UNSUPPORTED, logged, if that cannot be done here. Backward only queues,
+ * also the waits for others. Whoever ends them early sets all flags to this program, on any thread,
+ * and what was queued by then waits for nobody; those sums are void. part does the same, for as
+ * long as something is queued, and waits for that. */
 bool program_may_share(const struct program *program);
 enum status program_share(struct program *program, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
 enum status program_meet(struct program *program, const struct program_peers *peers);
-enum status program_sum(struct program *program, const struct program_sum *sum);
 void program_part(struct program *program); // does nothing before a meet
 
 /* Sums of gradients among the devices of all workers, wherever they are, by a library that connects
  * them: in an order of its own, so with bits of its own, but the same ones for all. Joins them,
- * once all have been introduced, and again where the buckets have become others; then sum and apply
- * are as above, and part does not undo it. Waits, and asks is_stopped meanwhile: STATUS_INTERRUPTED
- * if that says so.
+ * once all have been introduced, and again where the buckets have become others. From then on a
+ * backward whose input said keeps_gradients is followed by a sum of each bucket, in the same order
+ * everywhere, which only queues; an apply takes the mean, and part does not undo it. Waits, and
+ * asks is_stopped meanwhile: STATUS_INTERRUPTED if that says so.
  *
  * program_stop, on any thread, ends what waits for other programs, now and later: the sums are
  * void, and each further one says STATUS_INTERRUPTED. */
 enum status program_join(struct program *program, const struct program_joining *joining);
+enum status program_sum(struct program *program, const struct program_sum *sum);
 void program_stop(struct program *program);
 
 /* For a server that takes gradients where they are, and gives parameters there: the host's are

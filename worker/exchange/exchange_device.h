@@ -1,7 +1,9 @@
 /* A device that sums its worker's gradients with those of the other workers: values then never come
- * to the host. Workers of one host, whose devices reach each other's memory, share and meet.
- * Workers anywhere, whose devices have a library for it, join. The exchange has the workers agree,
- * counts rounds, and ends waits of a job that is stopped; the device does the rest. */
+ * to the host. Workers of one host, whose devices reach each other's memory, share and meet; from
+ * then on each device takes the mean of a bucket by itself as soon as it has computed the bucket.
+ * Workers anywhere, whose devices have a library for it, join, and the exchange asks for the mean
+ * of each bucket. The exchange has the workers agree, and ends waits of a job that is stopped; the
+ * device does the rest. */
 #ifndef WORKER_EXCHANGE_EXCHANGE_DEVICE_H
 #define WORKER_EXCHANGE_EXCHANGE_DEVICE_H
 
@@ -13,17 +15,19 @@
 
 #define EXCHANGE_SHARE_BYTES 128
 #define EXCHANGE_ID_BYTES    128
-#define EXCHANGE_FLAG_COUNT  2 // of each worker for each bucket
+#define EXCHANGE_FLAG_COUNT  2  // from each worker to each other one, for each bucket
+#define EXCHANGE_PEERS_MAX   16 // workers that meet
 
 struct exchange_meeting {
     uint32_t rank, world, bucket_count;
     unsigned char (*shares)[EXCHANGE_SHARE_BYTES]; // (world) what each device has written
 
-    // (bucket_count, EXCHANGE_FLAG_COUNT, world) words of 32 bits: the same pages for all workers,
-    // zeroed before the first came. Devices count rounds there. The exchange writes a later round
-    // than any device to end all waits.
+    // (world, bucket_count, EXCHANGE_FLAG_COUNT, world) words of 32 bits, to whom, of what, from
+    // whom: the same pages for all workers, zeroed before the first came. A device waits until a
+    // word to it is 1, and clears it. The exchange sets all words to it, to end the waits that are
+    // queued by then.
     void *flags;
-    size_t flag_bytes; // whole pages
+    size_t flag_bytes; // whole pages; 0 for more workers than EXCHANGE_PEERS_MAX
 };
 
 struct exchange_joining {
@@ -50,11 +54,12 @@ struct exchange_device {
      * thread. */
     void (*stop)(void *context);
 
-    /* Queues the mean of a bucket, whose gradients have been computed or are queued to be; rounds
-     * of a bucket count from 1. The caller's next update of the bucket takes it. */
-    enum status (*sum)(void *context, uint32_t bucket, uint32_t round);
+    /* After a join: queues the mean of a bucket, whose gradients have been computed or are queued
+     * to be. The caller's next update of the bucket takes it. */
+    enum status (*sum)(void *context, uint32_t bucket);
 
-    /* Waits for all sums, whose waits are over by then, and forgets the others. */
+    /* After a meeting: ends the waits of sums that are still queued, which are void then, waits for
+     * these, and forgets the other devices. */
     void (*part)(void *context);
     void *context;
 };

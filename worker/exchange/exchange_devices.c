@@ -70,7 +70,7 @@ static enum status devices_ready(struct exchange *exchange, uint32_t bucket)
 {
     const struct exchange_device *device = atomic_load(&of(exchange)->device);
     assert(device != NULL && exchange->has_met);
-    enum status status = device->sum(device->context, bucket, (uint32_t)exchange->step + 1);
+    enum status status = device->sum(device->context, bucket);
     return status == STATUS_INTERRUPTED && is_stopped(exchange) ? exchange_stopped(exchange)
                                                                 : status;
 }

@@ -381,30 +381,38 @@ enum status model_share(struct model *model, unsigned char ret_share[PROGRAM_SHA
     return program_share(model->program, ret_share);
 }
 
-enum status model_meet(struct model *model, const struct program_peers *peers)
-{
-    assert(peers->bucket_count == model->layout.bucket_count);
-    model->rank = peers->rank;
-    model->world = peers->world;
-    return program_meet(model->program, peers);
-}
-
 /* Each worker sums the chunk that a ring would leave with it. */
-enum status model_sum(struct model *model, uint32_t bucket, uint32_t round)
+static struct program_sum sum_of(const struct model *model, uint32_t bucket)
 {
-    assert(bucket < model->layout.bucket_count);
     struct span whole = model->layout.buckets[bucket];
     struct span part = span_part(whole, model->world, model->rank);
-    const struct program_sum sum = {
+    return (struct program_sum){
         .bucket = bucket,
-        .round = round,
         .first_op = model->first_ops[bucket],
         .offset = whole.offset,
         .count = whole.count,
         .part_offset = part.offset,
         .part_count = part.count,
     };
-    return program_sum(model->program, &sum);
+}
+
+enum status model_meet(struct model *model, const struct program_peers *peers)
+{
+    struct program_peers complete = *peers;
+    struct program_sum *sums = calloc(peers->bucket_count, sizeof(*sums));
+    assert(peers->bucket_count == model->layout.bucket_count);
+    if (sums == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    model->rank = peers->rank;
+    model->world = peers->world;
+    for (uint32_t bucket = 0; bucket < peers->bucket_count; bucket++) {
+        sums[bucket] = sum_of(model, bucket);
+    }
+    complete.sums = sums;
+    enum status status = program_meet(model->program, &complete);
+    free(sums);
+    return status;
 }
 
 enum status model_expose(struct model *model, struct program_exposed *ret_exposed)
@@ -418,6 +426,13 @@ enum status model_join(struct model *model, const struct program_joining *joinin
     model->rank = joining->rank;
     model->world = joining->world;
     return program_join(model->program, joining);
+}
+
+enum status model_sum(struct model *model, uint32_t bucket)
+{
+    assert(bucket < model->layout.bucket_count);
+    const struct program_sum sum = sum_of(model, bucket);
+    return program_sum(model->program, &sum);
 }
 
 void model_stop(struct model *model)

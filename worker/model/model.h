@@ -105,17 +105,16 @@ enum status model_apply(struct model *model, uint32_t bucket,
 enum status model_fetch(struct model *model);
 
 /* Sums of gradients among the devices of a host: see program_share. Buckets are those of
- * model_layout, which stays as it is from a meeting on; `round` counts the sums of a bucket from 1.
- */
+ * model_layout, which stays as it is from a meeting on. */
 bool model_may_share(const struct model *model);
 enum status model_share(struct model *model, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
-enum status model_meet(struct model *model, const struct program_peers *peers);
-enum status model_sum(struct model *model, uint32_t bucket, uint32_t round);
+enum status model_meet(struct model *model, const struct program_peers *peers); // but their sums
 void model_part(struct model *model);
 
 /* The same by a library that connects the devices of all workers: see program_join. The layout may
  * change between phases, with another join. */
 enum status model_join(struct model *model, const struct program_joining *joining);
+enum status model_sum(struct model *model, uint32_t bucket);
 void model_stop(struct model *model);
 
 /* As program_expose. */

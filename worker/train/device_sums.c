@@ -7,6 +7,7 @@
 _Static_assert(EXCHANGE_SHARE_BYTES == PROGRAM_SHARE_BYTES, "a share is that of a program");
 _Static_assert(EXCHANGE_ID_BYTES == PROGRAM_ID_BYTES, "an id is that of a program");
 _Static_assert(EXCHANGE_FLAG_COUNT == PROGRAM_FLAG_COUNT, "flags are those of a program");
+_Static_assert(EXCHANGE_PEERS_MAX == PROGRAM_PEERS_MAX, "as many meet as programs do");
 
 static enum status share(void *context, unsigned char ret_share[EXCHANGE_SHARE_BYTES])
 {
@@ -26,9 +27,9 @@ static enum status meet(void *context, const struct exchange_meeting *meeting)
     return model_meet(context, &peers);
 }
 
-static enum status sum(void *context, uint32_t bucket, uint32_t round)
+static enum status sum(void *context, uint32_t bucket)
 {
-    return model_sum(context, bucket, round);
+    return model_sum(context, bucket);
 }
 
 static enum status join(void *context, const struct exchange_joining *joining)

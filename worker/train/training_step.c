@@ -80,7 +80,8 @@ static enum status begin_backward(struct trainer *trainer, uint32_t *begun)
     return status;
 }
 
-/* A loss that is not finite ends the step: of its gradients nothing is sent or applied. */
+/* A loss that is not finite ends the step: of its gradients nothing is sent or applied. Devices
+ * that sum by themselves may have given them to others, whose job ends as well. */
 static enum status await_loss(struct trainer *trainer, double *ret_loss_sum)
 {
     struct program_result result;

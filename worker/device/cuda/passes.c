@@ -1,4 +1,4 @@
-/* Runs the passes of a program on a GPU, and the copies before and after them. */
+/* Runs forward and updates of a program on a GPU, and the copies before and after them. */
 #include "worker/device/cuda/node_check.h"
 #include "worker/device/cuda/program_state.h"
 #include "worker/device/cuda/weights.h"
@@ -71,18 +71,11 @@ static enum status await_result(struct program *base, struct program_result *ret
     return transfer_read_clock(&program->transfer, &program->base.copy_ns);
 }
 
-/* The parameters of a node's operation: weight and bias, which lie behind each other. */
-static struct cuda_span params_of(const struct node *node)
-{
-    return (struct cuda_span){node->op.weight, cuda_param_count(&node->op)};
-}
-
-/* Nodes of a forward unit: those from `first` up to `end`; of a backward unit: those of operations
- * `last` down to `first`. */
+/* Nodes of a forward unit: those from `first` up to `end`. */
 struct work {
     struct cuda_program *program;
-    uint32_t first, end, last;
-    bool has_weights; // forward: the libraries have the weights of these nodes
+    uint32_t first, end;
+    bool has_weights; // the libraries have the weights of these nodes
 };
 
 static enum status launch_backward_of(struct cuda_program *program, uint32_t i)
@@ -99,8 +92,7 @@ static enum status launch_backward_of(struct cuda_program *program, uint32_t i)
                       "add gradients");
 }
 
-/* A pass of a node: timed, and checked, where that was asked for. */
-static enum status launch_node(struct cuda_program *program, enum node_pass pass, uint32_t i)
+enum status cuda_launch_node(struct cuda_program *program, enum node_pass pass, uint32_t i)
 {
     struct node *node = program->graph.nodes[i];
     cudaStream_t stream = program->context.stream;
@@ -120,7 +112,7 @@ static enum status take_weights(const struct cuda_program *program, uint32_t fir
 {
     size_t lowest = SIZE_MAX, highest = 0;
     for (uint32_t i = first; i < end; i++) {
-        struct cuda_span params = params_of(program->graph.nodes[i]);
+        struct cuda_span params = cuda_params_of(program->graph.nodes[i]);
         if (params.count > 0) {
             size_t last = params.offset + params.count;
             lowest = params.offset < lowest ? params.offset : lowest;
@@ -136,7 +128,7 @@ static enum status launch_forward(void *context)
     enum status status =
         work->has_weights ? STATUS_OK : take_weights(work->program, work->first, work->end);
     for (uint32_t i = work->first; i < work->end && status == STATUS_OK; i++) {
-        status = launch_node(work->program, NODE_FORWARD, i);
+        status = cuda_launch_node(work->program, NODE_FORWARD, i);
     }
     return status;
 }
@@ -144,7 +136,7 @@ static enum status launch_forward(void *context)
 /* The end of the parameters that a node reads; 0 if it has none. */
 static size_t params_end(const struct cuda_program *program, uint32_t i)
 {
-    struct cuda_span params = params_of(program->graph.nodes[i]);
+    struct cuda_span params = cuda_params_of(program->graph.nodes[i]);
     return params.count > 0 ? params.offset + params.count : 0;
 }
 
@@ -194,8 +186,15 @@ static enum status run_whole_forward(struct cuda_program *program)
     }
     uint32_t end = program->graph.node_count;
     struct work work = {.program = program, .end = end, .has_weights = true};
-    const struct replay_unit unit = {.index = cuda_unit_count(program) - 1, .extent = end};
+    const struct replay_unit unit = {.index = cuda_unit_of_whole_forward(program), .extent = end};
     return replay_run(&program->replay, unit, launch_forward, &work);
+}
+
+/* Recorded steps are launched bucket by bucket: events around sums lie beside graphs. */
+static bool sums_in_unit(const struct cuda_program *program)
+{
+    return program->keeps_gradients && program->peers.can_be_captured &&
+           program->replay.current != NULL && !program->base.recording.is_on;
 }
 
 static void begin_pass(struct cuda_program *program, const struct program_input *input)
@@ -214,6 +213,7 @@ static void begin_pass(struct cuda_program *program, const struct program_input 
     program->keeps_gradients = input->keeps_gradients;
     program->is_waiting = false;
     replay_begin_pass(&program->replay, &context->pass);
+    program->sums_in_unit = sums_in_unit(program);
 }
 
 static enum status launch_all_forward(struct cuda_program *program)
@@ -284,110 +284,6 @@ static enum status forward(struct program *base, const struct program_input *inp
     return status == STATUS_OK ? await_result(base, ret_result) : status;
 }
 
-static bool is_in_range(const struct graph *graph, uint32_t i, uint32_t last_op, uint32_t first_op)
-{
-    return graph->node_ops[i] <= last_op && graph->node_ops[i] >= first_op;
-}
-
-static enum status launch_backward(void *context)
-{
-    const struct work *work = context;
-    const struct graph *graph = &work->program->graph;
-    enum status status = STATUS_OK;
-    work->program->context.gradient_count = 0; // what a capture that failed has left
-    for (uint32_t i = graph->node_count; i-- > 0 && status == STATUS_OK;) {
-        if (is_in_range(graph, i, work->last, work->first)) {
-            status = launch_node(work->program, NODE_BACKWARD, i);
-        }
-    }
-    return status == STATUS_OK ? weights_return(&work->program->context) : status;
-}
-
-/* Queues the gradients of a range's nodes. */
-static enum status bring_gradients(struct cuda_program *program, uint32_t last_op,
-                                   uint32_t first_op)
-{
-    const struct graph *graph = &program->graph;
-    enum status status = transfer_begin_range(&program->transfer);
-    for (uint32_t i = graph->node_count; i-- > 0 && status == STATUS_OK;) {
-        if (is_in_range(graph, i, last_op, first_op)) {
-            status = transfer_bring(&program->transfer, params_of(graph->nodes[i]));
-        }
-    }
-    return status == STATUS_OK ? transfer_end_range(&program->transfer, first_op) : status;
-}
-
-/* Whether gradients are nobody's but this program's: then it does not matter when they are there,
- * and all of backward is one unit. */
-static bool is_alone(const struct cuda_program *program)
-{
-    return program->keeps_gradients && !cuda_has_peers(program) && !program->is_exposed;
-}
-
-/* What spans say that are queued from here on. */
-static uint32_t recorded_bucket(const struct cuda_program *program)
-{
-    return is_alone(program) ? DEVICE_NO_BUCKET : program->base.recording.bucket;
-}
-
-/* Operations of several calls, when the last of them is there. */
-static bool wait_for_first(struct cuda_program *program, uint32_t *last_op, uint32_t first_op)
-{
-    if (!is_alone(program)) {
-        return false;
-    }
-    program->waiting_op = program->is_waiting ? program->waiting_op : *last_op;
-    program->is_waiting = first_op > 0;
-    *last_op = program->waiting_op;
-    return program->is_waiting;
-}
-
-static enum status run_backward(struct cuda_program *program, uint32_t last_op, uint32_t first_op)
-{
-    struct recorder *recorder = &program->recorder;
-    cudaStream_t stream = program->context.stream;
-    struct work work = {.program = program, .first = first_op, .last = last_op};
-    const struct replay_unit unit = {.index = program->graph.node_count + first_op,
-                                     .extent = last_op};
-    recorder->now.bucket = recorded_bucket(program);
-    enum status status = cuda_check(
-        recorder_begin(recorder, DEVICE_COMPUTES, DEVICE_BACKWARD, recorder->now.bucket, stream),
-        "record backward");
-    if (status == STATUS_OK) {
-        status = replay_run(&program->replay, unit, launch_backward, &work);
-    }
-    return status == STATUS_OK
-               ? cuda_check(recorder_end(recorder, DEVICE_COMPUTES, stream), "record backward")
-               : status;
-}
-
-static enum status backward(struct program *base, uint32_t last_op, uint32_t first_op)
-{
-    struct cuda_program *program = (struct cuda_program *)base;
-    if (wait_for_first(program, &last_op, first_op)) {
-        return STATUS_OK;
-    }
-    enum status status = run_backward(program, last_op, first_op);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    if (!program->keeps_gradients) {
-        return bring_gradients(program, last_op, first_op);
-    }
-    return cuda_has_peers(program) || program->is_exposed
-               ? transfer_mark_range(&program->transfer, first_op)
-               : STATUS_OK;
-}
-
-static enum status await(struct program *base, uint32_t first_op)
-{
-    struct cuda_program *program = (struct cuda_program *)base;
-    assert(!program->keeps_gradients || program->is_exposed);
-    enum status status = transfer_await_grads(&program->transfer, first_op);
-    return status == STATUS_OK ? transfer_read_clock(&program->transfer, &program->base.copy_ns)
-                               : status;
-}
-
 static enum status hold(struct program *base, float *const *states, uint32_t state_count)
 {
     struct cuda_program *program = (struct cuda_program *)base;
@@ -400,10 +296,10 @@ static enum status apply(struct program *base, const struct optimizer_update *up
     struct cuda_program *program = (struct cuda_program *)base;
     const struct cuda_span span = {offset, count};
     assert(!program->is_waiting);
-    program->recorder.now.bucket = recorded_bucket(program);
+    program->recorder.now.bucket = cuda_recorded_bucket(program);
     assert(offset <= program->value_count && count <= program->value_count - offset);
     enum status status = STATUS_OK;
-    if (is_alone(program)) {
+    if (cuda_is_one_unit(program)) {
         return updates_gather(&program->updates, &program->transfer, update, span);
     }
     if (program->keeps_gradients) {
@@ -452,8 +348,8 @@ const struct program_ops cuda_program_ops = {
     .forward = forward,
     .begin_forward = begin_forward,
     .await_result = await_result,
-    .backward = backward,
-    .await = await,
+    .backward = cuda_program_backward,
+    .await = cuda_program_await,
     .hold = hold,
     .apply = apply,
     .fetch = fetch,

@@ -1,4 +1,4 @@
-/* Handles of memory, flags, and the sums between them. */
+/* Handles of memory, barriers, and the sums between them. */
 #include "worker/device/cuda/peers.h"
 
 #include "worker/device/cuda/host/report.h"
@@ -6,29 +6,13 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
+#define NAP_NS 50000 // between two looks at streams that end
+
+_Static_assert(PROGRAM_PEERS_MAX <= CUDA_PEERS_MAX, "a kernel adds up all of them");
+_Static_assert(PROGRAM_PEERS_MAX <= FLAGS_PROCESSES_MAX, "all have flags");
 _Static_assert(MEMORY_HANDLE_BYTES == PROGRAM_SHARE_BYTES, "a share is a handle of memory");
-
-// A function of the driver, by its name, as CUDA 12.0 has it.
-#if CUDART_VERSION >= 12050
-#define FIND_IN_DRIVER(name, ret_function, ret_found) \
-    cudaGetDriverEntryPointByVersion(name, ret_function, 12000, cudaEnableDefault, ret_found)
-#else
-#define FIND_IN_DRIVER(name, ret_function, ret_found) \
-    cudaGetDriverEntryPoint(name, ret_function, cudaEnableDefault, ret_found)
-#endif
-
-/* STATUS_UNSUPPORTED, logged, unless the result is success. */
-static enum status check_support(int result, const char *what)
-{
-    if (result == 0) {
-        return STATUS_OK;
-    }
-    (void)cudaGetLastError(); // it has been dealt with
-    report_info("gradients go by way of the host: %s: %s", what,
-                cudaGetErrorString((cudaError_t)result));
-    return STATUS_UNSUPPORTED;
-}
 
 enum status peers_share(const float *grads, const void *allocation, size_t value_count,
                         unsigned char ret_share[PROGRAM_SHARE_BYTES])
@@ -38,100 +22,8 @@ enum status peers_share(const float *grads, const void *allocation, size_t value
 }
 
 /* ============================================================================================
- * Flags
- * ========================================================================================== */
-
-static size_t flag_index(const struct peers *peers, uint32_t bucket, enum program_flag flag,
-                         uint32_t rank)
-{
-    return ((size_t)bucket * PROGRAM_FLAG_COUNT + flag) * peers->world + rank;
-}
-
-static CUdeviceptr flag_of(const struct peers *peers, uint32_t bucket, enum program_flag flag,
-                           uint32_t rank)
-{
-    return peers->flag_address + flag_index(peers, bucket, flag, rank) * sizeof(uint32_t);
-}
-
-static CUstreamBatchMemOpParams barrier(void)
-{
-    return (CUstreamBatchMemOpParams){
-        .memoryBarrier = {.operation = CU_STREAM_MEM_OP_BARRIER,
-                          .flags = CU_STREAM_MEMORY_BARRIER_TYPE_SYS}};
-}
-
-static CUstreamBatchMemOpParams write_flag(CUdeviceptr flag, uint32_t value)
-{
-    return (CUstreamBatchMemOpParams){.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
-                                                     .address = flag,
-                                                     .value = value}};
-}
-
-static CUstreamBatchMemOpParams wait_for_flag(const struct peers *peers, CUdeviceptr flag,
-                                              uint32_t value)
-{
-    return (CUstreamBatchMemOpParams){.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
-                                                    .address = flag,
-                                                    .value = value,
-                                                    .flags = peers->wait_flags}};
-}
-
-/* ============================================================================================
  * Meeting
  * ========================================================================================== */
-
-/* The driver's function for operations on words of memory, on a stream. */
-static enum status find_operations(struct peers *peers)
-{
-    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-    int device = 0, flushes = 0;
-    union {
-        void *symbol;
-        CUresult (*function)(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations,
-                             unsigned flags);
-    } cast = {.symbol = NULL};
-    int result = (int)FIND_IN_DRIVER("cuStreamBatchMemOp", &cast.symbol, &found);
-    if (result == 0 && (found != cudaDriverEntryPointSuccess || cast.symbol == NULL)) {
-        result = (int)cudaErrorNotSupported;
-    }
-    if (result == 0) {
-        result = (int)cudaGetDevice(&device);
-    }
-    if (result == 0) {
-        result = (int)cudaDeviceGetAttribute(&flushes, cudaDevAttrCanFlushRemoteWrites, device);
-    }
-    peers->queue_operations = cast.function;
-    peers->wait_flags = CU_STREAM_WAIT_VALUE_GEQ | (flushes != 0 ? CU_STREAM_WAIT_VALUE_FLUSH : 0u);
-    return check_support(result, "streams cannot wait for words of memory");
-}
-
-static enum status lock_flags(struct peers *peers, const struct program_peers *options)
-{
-    void *address = NULL;
-    int result = (int)cudaHostRegister(options->flags, options->flag_bytes, cudaHostRegisterMapped);
-    if (result == 0) {
-        peers->flags = options->flags;
-        result = (int)cudaHostGetDevicePointer(&address, options->flags, 0);
-    }
-    peers->flag_address = (CUdeviceptr)(uintptr_t)address;
-    return check_support(result, "the flags of workers cannot be page-locked");
-}
-
-/* Whether a stream does what sums are to queue, with one of this worker's flags as it is. Some
- * virtual machines have the driver's functions, and refuse what they are asked for. */
-static enum status try_operations(const struct peers *peers, cudaStream_t stream)
-{
-    const size_t index = flag_index(peers, 0, PROGRAM_FLAG_READY, peers->rank);
-    const uint32_t value = ((const volatile uint32_t *)peers->flags)[index];
-    const CUdeviceptr flag = flag_of(peers, 0, PROGRAM_FLAG_READY, peers->rank);
-    CUstreamBatchMemOpParams operations[] = {barrier(), write_flag(flag, value),
-                                             wait_for_flag(peers, flag, value)};
-    int result = (int)peers->queue_operations(stream, 3, operations, 0);
-    if (result == 0) {
-        result = (int)cudaStreamSynchronize(stream);
-    }
-    return check_support(result, "streams cannot write words of memory, and wait for them");
-}
 
 static enum status map_peer(struct peers *peers, uint32_t rank, const unsigned char *share,
                             size_t value_count)
@@ -158,30 +50,51 @@ static enum status create_buckets(struct peers *peers, uint32_t bucket_count)
     return cuda_check(result, "create events");
 }
 
+static uint32_t barrier_of(uint32_t bucket, enum program_flag flag)
+{
+    return bucket * PROGRAM_FLAG_COUNT + flag;
+}
+
 enum status peers_meet(struct peers *peers, const struct program_peers *options, float *grads,
                        size_t value_count, cudaStream_t stream)
 {
+    const struct flags_options flags = {
+        .rank = options->rank,
+        .world = options->world,
+        .barrier_count = barrier_of(options->bucket_count, 0),
+        .memory = options->flags,
+        .bytes = options->flag_bytes,
+    };
     peers->rank = options->rank;
     peers->world = options->world;
-    if (options->world > CUDA_PEERS_MAX) {
-        report_info("gradients go by way of the host: more than %d workers", CUDA_PEERS_MAX);
+    if (options->world > PROGRAM_PEERS_MAX) {
+        report_info("gradients go by way of the host: more than %d workers", PROGRAM_PEERS_MAX);
         return STATUS_UNSUPPORTED;
     }
-    enum status status = find_operations(peers);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = lock_flags(peers, options);
-    if (status == STATUS_OK) {
-        status = try_operations(peers, stream);
-    }
+    enum status status = flags_open(&peers->flags, &flags, stream);
     for (uint32_t rank = 0; rank < options->world && status == STATUS_OK; rank++) {
         peers->grads[rank] = grads;
         if (rank != options->rank) {
             status = map_peer(peers, rank, options->shares[rank], value_count);
         }
     }
-    return status == STATUS_OK ? create_buckets(peers, options->bucket_count) : status;
+    if (status == STATUS_OK) {
+        status = create_buckets(peers, options->bucket_count);
+    }
+    for (uint32_t i = 0; i < options->bucket_count && status == STATUS_OK; i++) {
+        assert(i == 0 || options->sums[i].first_op <= options->sums[i - 1].first_op);
+        peers->buckets[i].sum = options->sums[i];
+    }
+    return status;
+}
+
+void peers_try_capture(struct peers *peers, cudaStream_t stream)
+{
+    char why[256];
+    peers->can_be_captured = flags_try_capture(&peers->flags, stream, why, sizeof(why));
+    if (!peers->can_be_captured) {
+        report_info("sums of gradients are launched beside CUDA graphs, not in them: %s", why);
+    }
 }
 
 static void destroy_buckets(struct peers *peers)
@@ -216,9 +129,7 @@ void peers_finish(struct peers *peers)
             cudaIpcCloseMemHandle(peers->mapped[rank]);
         }
     }
-    if (peers->flags != NULL) {
-        cudaHostUnregister(peers->flags);
-    }
+    flags_close(&peers->flags);
     *peers = (struct peers){0};
 }
 
@@ -226,25 +137,34 @@ void peers_finish(struct peers *peers)
  * Sums
  * ========================================================================================== */
 
-/* Queues: what was queued is visible to all GPUs, this one's flag says so, and those of all others
- * say the same. */
-static enum status queue_flags(const struct peers *peers, cudaStream_t stream,
-                               const struct program_sum *sum, enum program_flag flag)
+static bool is_running(cudaStream_t stream)
 {
-    CUstreamBatchMemOpParams operations[CUDA_PEERS_MAX + 1];
-    unsigned count = 0;
-    operations[count++] = barrier();
-    operations[count++] = write_flag(flag_of(peers, sum->bucket, flag, peers->rank), sum->round);
-    for (uint32_t rank = 0; rank < peers->world; rank++) {
-        if (rank != peers->rank) {
-            operations[count++] =
-                wait_for_flag(peers, flag_of(peers, sum->bucket, flag, rank), sum->round);
-        }
+    bool is_running = cudaStreamQuery(stream) == cudaErrorNotReady;
+    if (is_running) {
+        (void)cudaGetLastError(); // it is none
     }
-    CUresult result = peers->queue_operations(stream, count, operations, 0);
-    if (result != CUDA_SUCCESS) {
-        report_error("streams cannot wait for other workers: error %d of the CUDA driver",
-                     (int)result);
+    return is_running;
+}
+
+/* A flag that was raised may be lowered by a wait that ends with it, and be waited for again. */
+void peers_await_end(const struct peers *peers, const struct transfer *transfer)
+{
+    static const struct timespec nap = {.tv_nsec = NAP_NS};
+    while (is_running(transfer->down) || is_running(transfer->context->stream)) {
+        if (peers->collective == NULL) {
+            flags_release(&peers->flags);
+        }
+        nanosleep(&nap, NULL);
+    }
+}
+
+static enum status cross(const struct peers *peers, cudaStream_t stream, uint32_t bucket,
+                         enum program_flag flag)
+{
+    int result = flags_cross(&peers->flags, stream, barrier_of(bucket, flag));
+    if (result != 0) {
+        report_error("streams cannot wait for other workers: %s",
+                     cudaGetErrorString((cudaError_t)result));
         return STATUS_DEVICE;
     }
     return STATUS_OK;
@@ -267,54 +187,68 @@ static enum status queue_mean(const struct peers *peers, cudaStream_t stream,
 }
 
 /* All workers' parts, each by its own GPU. */
-static enum status queue_parts(const struct peers *peers, cudaStream_t stream,
-                               const struct program_sum *sum)
+static enum status queue_parts(const struct peers *peers, cudaStream_t stream, uint32_t bucket)
 {
-    enum status status = queue_flags(peers, stream, sum, PROGRAM_FLAG_READY);
+    enum status status = cross(peers, stream, bucket, PROGRAM_FLAG_READY);
     if (status == STATUS_OK) {
-        status = queue_mean(peers, stream, sum);
+        status = queue_mean(peers, stream, &peers->buckets[bucket].sum);
     }
-    return status == STATUS_OK ? queue_flags(peers, stream, sum, PROGRAM_FLAG_SUMMED) : status;
+    return status == STATUS_OK ? cross(peers, stream, bucket, PROGRAM_FLAG_SUMMED) : status;
 }
 
-/* Queues the sum of a bucket, and the mark behind it. */
-static enum status queue_sum(struct peers *peers, struct transfer *transfer,
-                             const struct program_sum *sum, cudaEvent_t summed)
+/* Queues the sum of a bucket, and the mark behind it, on the stream of copies, which follows what
+ * the sum is of. */
+static enum status queue_sum(struct peers *peers, struct transfer *transfer, uint32_t bucket)
 {
+    const struct program_sum *sum = &peers->buckets[bucket].sum;
     cudaStream_t stream = transfer->down;
-    enum status status = transfer_follow_range(transfer, sum->first_op);
-    if (status != STATUS_OK) {
-        return status;
-    }
     struct recorder *recorder = transfer->context->recorder;
-    status =
-        cuda_check(recorder_begin(recorder, DEVICE_COPIES_DOWN, DEVICE_SUM, sum->bucket, stream),
-                   "record a sum");
+    enum status status = cuda_check(
+        recorder_begin(recorder, DEVICE_COPIES_DOWN, DEVICE_SUM, bucket, stream), "record a sum");
     if (status != STATUS_OK) {
         return status;
     }
     float *grads = transfer->context->grads + sum->offset;
     status = peers->collective != NULL
                  ? collective_mean(peers->collective, grads, sum->count, stream)
-                 : queue_parts(peers, stream, sum);
+                 : queue_parts(peers, stream, bucket);
     if (status != STATUS_OK) {
         return status;
     }
     int result = recorder_end(recorder, DEVICE_COPIES_DOWN, stream);
     if (result == 0) {
-        result = (int)cudaEventRecord(summed, stream);
+        result = (int)cudaEventRecord(peers->buckets[bucket].summed, stream);
     }
+    peers->buckets[bucket].is_queued = result == 0;
     return cuda_check(result, "mark a sum");
 }
 
-enum status peers_sum(struct peers *peers, struct transfer *transfer, const struct program_sum *sum)
+enum status peers_sum(struct peers *peers, struct transfer *transfer, uint32_t bucket)
 {
-    assert(sum->bucket < peers->bucket_count);
-    struct peer_bucket *bucket = &peers->buckets[sum->bucket];
-    enum status status = queue_sum(peers, transfer, sum, bucket->summed);
-    bucket->offset = sum->offset;
-    bucket->is_queued = status == STATUS_OK;
-    return status;
+    assert(bucket < peers->bucket_count);
+    enum status status = transfer_fork(transfer);
+    return status == STATUS_OK ? queue_sum(peers, transfer, bucket) : status;
+}
+
+enum status peers_sum_in_unit(const struct peers *peers, struct transfer *transfer, uint32_t bucket)
+{
+    assert(bucket < peers->bucket_count);
+    enum status status = transfer_fork(transfer);
+    return status == STATUS_OK ? queue_parts(peers, transfer->down, bucket) : status;
+}
+
+enum status peers_end_unit(struct transfer *transfer)
+{
+    return transfer_join(transfer);
+}
+
+enum status peers_sum_joined(struct peers *peers, struct transfer *transfer,
+                             const struct program_sum *sum)
+{
+    assert(peers->collective != NULL && sum->bucket < peers->bucket_count);
+    peers->buckets[sum->bucket].sum = *sum;
+    enum status status = transfer_follow_range(transfer, sum->first_op);
+    return status == STATUS_OK ? queue_sum(peers, transfer, sum->bucket) : status;
 }
 
 enum status peers_await(struct peers *peers, const struct transfer *transfer, struct cuda_span span)
@@ -322,8 +256,8 @@ enum status peers_await(struct peers *peers, const struct transfer *transfer, st
     int result = 0;
     for (uint32_t i = 0; i < peers->bucket_count && result == 0; i++) {
         struct peer_bucket *bucket = &peers->buckets[i];
-        if (bucket->is_queued && bucket->offset >= span.offset &&
-            bucket->offset - span.offset < span.count) {
+        if (bucket->is_queued && bucket->sum.offset >= span.offset &&
+            bucket->sum.offset - span.offset < span.count) {
             bucket->is_queued = false;
             result = (int)cudaStreamWaitEvent(transfer->context->stream, bucket->summed, 0);
         }

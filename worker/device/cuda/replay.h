@@ -2,8 +2,9 @@
  * graphs. Small kernels end sooner than the host launches the next one; a graph is one launch.
  *
  * A program runs in units: nodes between two points at which streams wait for each other. Where
- * parameters and gradients stay on the GPU, forward is one unit, and backward another. Each
- * unit of each pass that differs is
+ * parameters and gradients stay on the GPU, forward is one unit, and backward another. A unit may
+ * branch off to another stream, if it waits for that before it ends. Each unit of each pass that
+ * differs is
  *
  *     run the first time     launched as it comes: libraries load their code then, which no
  *                            capture allows
@@ -72,7 +73,8 @@ void replay_finish(struct replay *replay); // when the stream has ended; zeroed 
 void replay_begin_pass(struct replay *replay, const struct cuda_pass *pass);
 
 /* Has a unit's launches in the stream, by queue(context) or by a graph of what that queued before:
- * launches and copies on the stream, and nothing else that is seen from outside. Its status. */
+ * launches and copies on the stream and its branches, and nothing else that is seen from outside.
+ * Its status. */
 enum status replay_run(struct replay *replay, struct replay_unit unit,
                        enum status (*queue)(void *context), void *context);
 

@@ -46,8 +46,7 @@ void cuda_program_part(struct program *base)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     if (cuda_has_peers(program)) {
-        cudaStreamSynchronize(program->transfer.down);
-        cudaStreamSynchronize(program->context.stream);
+        peers_await_end(&program->peers, &program->transfer);
     }
     peers_finish(&program->peers);
 }
@@ -59,6 +58,8 @@ enum status cuda_program_meet(struct program *base, const struct program_peers *
                                     program->value_count, program->transfer.down);
     if (status != STATUS_OK) {
         peers_finish(&program->peers);
+    } else if (program->replay.is_on) {
+        peers_try_capture(&program->peers, program->transfer.down);
     }
     return status;
 }
@@ -78,5 +79,5 @@ enum status cuda_program_sum(struct program *base, const struct program_sum *sum
 {
     struct cuda_program *program = (struct cuda_program *)base;
     assert(program->keeps_gradients && cuda_has_peers(program));
-    return peers_sum(&program->peers, &program->transfer, sum);
+    return peers_sum_joined(&program->peers, &program->transfer, sum);
 }

@@ -26,12 +26,17 @@ static int create_events(cudaEvent_t *events, uint32_t count)
     return result;
 }
 
+static void destroy_event(cudaEvent_t event)
+{
+    if (event != NULL) {
+        cudaEventDestroy(event);
+    }
+}
+
 static void destroy_events(cudaEvent_t *events, uint32_t count)
 {
     for (uint32_t i = 0; events != NULL && i < count; i++) {
-        if (events[i] != NULL) {
-            cudaEventDestroy(events[i]);
-        }
+        destroy_event(events[i]);
     }
     free(events);
 }
@@ -59,6 +64,9 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
     }
     if (result == 0) {
         result = create_events(&transfer->computed, 1);
+    }
+    if (result == 0) {
+        result = create_events(&transfer->joined, 1);
     }
     if (result == 0) {
         result = create_events(&transfer->returned, 1);
@@ -99,12 +107,9 @@ void transfer_finish(struct transfer *transfer)
 {
     close_stream(transfer->up);
     close_stream(transfer->down);
-    if (transfer->computed != NULL) {
-        cudaEventDestroy(transfer->computed);
-    }
-    if (transfer->returned != NULL) {
-        cudaEventDestroy(transfer->returned);
-    }
+    destroy_event(transfer->computed);
+    destroy_event(transfer->joined);
+    destroy_event(transfer->returned);
     destroy_events(transfer->sent, transfer->piece_count);
     destroy_events(transfer->brought, transfer->op_count);
     stopwatch_finish(&transfer->up_watch);
@@ -284,6 +289,20 @@ enum status transfer_follow_range(struct transfer *transfer, uint32_t first_op)
     assert(first_op < transfer->op_count);
     return cuda_check((int)cudaStreamWaitEvent(transfer->down, transfer->brought[first_op], 0),
                       "wait for gradients");
+}
+
+enum status transfer_fork(struct transfer *transfer)
+{
+    return cuda_check(follow_compute(transfer, transfer->down), "wait for gradients");
+}
+
+enum status transfer_join(struct transfer *transfer)
+{
+    int result = (int)cudaEventRecord(transfer->joined, transfer->down);
+    if (result == 0) {
+        result = (int)cudaStreamWaitEvent(transfer->context->stream, transfer->joined, 0);
+    }
+    return cuda_check(result, "wait for sums");
 }
 
 enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span)

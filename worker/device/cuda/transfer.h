@@ -29,6 +29,7 @@ struct transfer {
     const struct node_context *context; // borrowed; has the GPU's vectors
     cudaStream_t up, down;              // of copies, owned, as are the events
     cudaEvent_t computed;               // the other stream is where a copy may begin
+    cudaEvent_t joined;                 // the other way round: what is queued down is done
 
     float *params, *grads; // host, borrowed; grads NULL: evaluation
     float *statistics;     // host, borrowed, as they are
@@ -78,6 +79,12 @@ enum status transfer_end_range(struct transfer *transfer, uint32_t first_op);
  * and keeps copies, and what else is queued behind them, from going on before it. */
 enum status transfer_mark_range(struct transfer *transfer, uint32_t first_op);
 enum status transfer_follow_range(struct transfer *transfer, uint32_t first_op);
+
+/* Keep what is queued down from here on from going on before what has been queued to compute, and
+ * the other way round. A capture of the computing stream goes on in the other one from the fork to
+ * the join. */
+enum status transfer_fork(struct transfer *transfer);
+enum status transfer_join(struct transfer *transfer);
 
 /* Queues mean gradients of the host, and keeps the computing stream from going on before they are
  * there. */

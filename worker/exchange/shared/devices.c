@@ -5,9 +5,6 @@
 
 #include <string.h>
 
-// No device is this many rounds behind another, because a bucket has one round in each step.
-#define FAR_ROUNDS ((uint32_t)1 << 20)
-
 static size_t pages(size_t bytes)
 {
     return (bytes + DEVICES_PAGE - 1) / DEVICES_PAGE * DEVICES_PAGE;
@@ -18,14 +15,16 @@ static size_t seat_bytes(uint32_t world)
     return pages(world * sizeof(struct seat));
 }
 
+/* Flags to one worker. */
 static size_t flag_count(uint32_t bucket_count, uint32_t world)
 {
-    return (size_t)bucket_count * EXCHANGE_FLAG_COUNT * world;
+    return world <= EXCHANGE_PEERS_MAX ? (size_t)bucket_count * EXCHANGE_FLAG_COUNT * world : 0;
 }
 
 size_t devices_bytes(const struct layout *layout, uint32_t world)
 {
-    return seat_bytes(world) + pages(flag_count(layout->bucket_count, world) * sizeof(uint32_t));
+    size_t flags = world * flag_count(layout->bucket_count, world);
+    return seat_bytes(world) + pages(flags * sizeof(uint32_t));
 }
 
 void devices_init(struct devices *devices, struct board *board, unsigned char *start, uint32_t rank,
@@ -140,22 +139,16 @@ enum status devices_meet(struct devices *devices, const struct exchange_device *
 
 void devices_release(struct devices *devices)
 {
-    uint32_t round = atomic_load(&devices->round) + FAR_ROUNDS;
-    for (size_t i = 0; i < flag_count(devices->bucket_count, devices->world); i++) {
-        atomic_store(&devices->flags[i], round);
+    size_t count = flag_count(devices->bucket_count, devices->world);
+    _Atomic uint32_t *own = devices->flags + devices->rank * count;
+    for (size_t i = 0; i < count; i++) {
+        atomic_store(&own[i], 1);
     }
-}
-
-enum status devices_sum(struct devices *devices, uint32_t bucket, uint32_t round)
-{
-    atomic_store(&devices->round, round);
-    return devices->device->sum(devices->device->context, bucket, round);
 }
 
 void devices_part(struct devices *devices)
 {
     if (devices->has_met) {
-        devices_release(devices);
         devices->device->part(devices->device->context);
         devices->has_met = false;
     }

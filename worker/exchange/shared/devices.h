@@ -37,9 +37,8 @@ struct devices {
     void *flag_memory;
     _Atomic uint32_t *flags; // in it
     size_t flag_bytes;
-    _Atomic uint32_t round; // the latest of any bucket
-    bool is_settled;        // whether they sum has been asked
-    bool has_met;           // they do
+    bool is_settled; // whether they sum has been asked
+    bool has_met;    // they do
     const struct exchange_device *device;
 };
 
@@ -54,7 +53,6 @@ void devices_init(struct devices *devices, struct board *board, unsigned char *s
 enum status devices_meet(struct devices *devices, const struct exchange_device *device,
                          bool (*is_stopped)(void *context), void *context);
 void devices_release(struct devices *devices);
-enum status devices_sum(struct devices *devices, uint32_t bucket, uint32_t round);
 void devices_part(struct devices *devices);
 
 #endif

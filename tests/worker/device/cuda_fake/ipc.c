@@ -4,8 +4,8 @@
  * As on a GPU, a process cannot open its own memory by a handle, and a wait that nobody ends lasts
  * forever. Where a GPU would share what lies beside an allocation as well, because it is not of
  * whole units of the driver's, there is no handle. */
+#include "tests/worker/device/cuda_fake/capture.h"
 #include "tests/worker/device/cuda_fake/runtime.h"
-#include "tests/worker/device/cuda_fake/stream.h"
 
 #include <cuda.h>
 
@@ -24,9 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PIECES_MAX 4096
-#define UNIT       ((size_t)2 << 20)
-#define NAP_NS     1000000 // then a wait looks again: the host ends it without a wake
+#define PIECES_MAX     4096
+#define UNIT           ((size_t)2 << 20)
+#define OPERATIONS_MAX 64
+#define NAP_NS         1000000 // then a wait looks again: the host ends it without a wake
 
 /* Of this process's own memory, or of another one's that is mapped here. */
 struct piece {
@@ -153,70 +154,84 @@ cudaError_t cudaIpcCloseMemHandle(void *memory)
  * Words
  * ========================================================================================== */
 
-struct word {
-    _Atomic uint32_t *at;
+struct operation {
+    CUstreamBatchMemOpType type;
+    _Atomic uint32_t *word; // NULL: a barrier
     uint32_t value;
 };
 
-static void run_barrier(void *context)
+/* What one call queues, and a graph has as one node. */
+struct batch {
+    unsigned count;
+    struct operation operations[OPERATIONS_MAX];
+};
+
+static void write_word(const struct operation *operation)
 {
-    (void)context;
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_store(operation->word, operation->value);
+    syscall(SYS_futex, operation->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static void run_write(void *context)
-{
-    const struct word *word = context;
-    atomic_store(word->at, word->value);
-    syscall(SYS_futex, word->at, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static void run_wait(void *context)
+static void wait_for_word(const struct operation *operation)
 {
     static const struct timespec nap = {.tv_nsec = NAP_NS};
-    const struct word *word = context;
     uint32_t seen;
-    while ((int32_t)((seen = atomic_load(word->at)) - word->value) < 0) {
-        syscall(SYS_futex, word->at, FUTEX_WAIT, seen, &nap, NULL, 0);
+    while ((int32_t)((seen = atomic_load(operation->word)) - operation->value) < 0) {
+        syscall(SYS_futex, operation->word, FUTEX_WAIT, seen, &nap, NULL, 0);
     }
 }
 
-static struct fake_task task_of(const CUstreamBatchMemOpParams *operation, struct word *ret_word)
+static void run_batch(void *context)
 {
-    struct fake_task task = {.argument = ret_word, .argument_bytes = sizeof(*ret_word)};
-    CUdeviceptr address = 0;
-    if (operation->operation == CU_STREAM_MEM_OP_BARRIER) {
-        task.run = run_barrier;
-    } else if (operation->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32) {
-        task.run = run_write;
-        address = operation->writeValue.address;
-        ret_word->value = operation->writeValue.value;
-    } else {
-        assert(operation->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32);
-        assert(operation->waitValue.flags == CU_STREAM_WAIT_VALUE_GEQ);
-        task.run = run_wait;
-        address = operation->waitValue.address;
-        ret_word->value = operation->waitValue.value;
+    const struct batch *batch = context;
+    for (unsigned i = 0; i < batch->count; i++) {
+        const struct operation *operation = &batch->operations[i];
+        if (operation->type == CU_STREAM_MEM_OP_BARRIER) {
+            atomic_thread_fence(memory_order_seq_cst);
+        } else if (operation->type == CU_STREAM_MEM_OP_WRITE_VALUE_32) {
+            write_word(operation);
+        } else {
+            wait_for_word(operation);
+        }
     }
-    ret_word->at = (_Atomic uint32_t *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr)
-    return task;
+}
+
+static struct operation operation_of(const CUstreamBatchMemOpParams *from)
+{
+    struct operation operation = {.type = from->operation};
+    CUdeviceptr address = 0;
+    if (from->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32) {
+        address = from->writeValue.address;
+        operation.value = from->writeValue.value;
+    } else if (from->operation != CU_STREAM_MEM_OP_BARRIER) {
+        assert(from->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32);
+        assert(from->waitValue.flags == CU_STREAM_WAIT_VALUE_GEQ);
+        address = from->waitValue.address;
+        operation.value = from->waitValue.value;
+    }
+    operation.word = (_Atomic uint32_t *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr)
+    return operation;
 }
 
 static CUresult queue_operations(CUstream stream, unsigned count,
                                  CUstreamBatchMemOpParams *operations, unsigned flags)
 {
-    assert(flags == 0);
+    struct batch batch = {.count = count};
+    assert(flags == 0 && count <= OPERATIONS_MAX);
     if (fake_has_mode("wordless")) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    for (unsigned i = 0; i < count; i++) {
-        struct word word = {0};
-        const struct fake_task task = task_of(&operations[i], &word);
-        if (fake_stream_queue(stream, &task) != cudaSuccess) {
-            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        }
+    if (fake_has_mode("uncaptured") && fake_stream_capture(stream) != NULL) {
+        (void)fake_capture_forbid();
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return CUDA_SUCCESS;
+    for (unsigned i = 0; i < count; i++) {
+        batch.operations[i] = operation_of(&operations[i]);
+    }
+    const struct fake_task task = {
+        .run = run_batch, .argument = &batch, .argument_bytes = sizeof(batch)};
+    return fake_stream_queue(stream, &task) == cudaSuccess ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **ret_function,

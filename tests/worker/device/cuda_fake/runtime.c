@@ -6,6 +6,7 @@
  *     ipc              other processes can map device memory: see ipc.c
  *     unreachable      and no GPU reaches that of another
  *     wordless         and streams refuse to write words of memory, and to wait for them
+ *     uncaptured       and do that only where they do not capture
  *     small            a device without memory for more than a few vectors
  *     allocating       libraries ask for memory in every run, which spoils a capture
  *     uninstantiable   there is no memory for the graphs of captures

@@ -29,6 +29,7 @@ struct CUstream_st {
     uint64_t tickets;         // likewise
     struct task *done;        // the task before the next one; of the thread
     uint64_t clock_ns;        // likewise
+    _Atomic uint64_t ended;   // tasks; read by who asks whether all are
     bool is_lazy, is_idle;
     uint64_t launches_left; // until one fails, from which on every wait does; 0: none will
     bool has_failed;
@@ -39,8 +40,8 @@ struct CUstream_st {
 struct CUevent_st {
     uint64_t recorded; // how often
     cudaStream_t stream;
-    uint64_t ticket;                   // of the last record, in that stream
-    const struct fake_capture *inside; // of which that was a part, or NULL
+    uint64_t ticket;       // of the last record, in that stream
+    struct fake_mark mark; // where that was
     bool has_time;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -98,6 +99,7 @@ static void *run_stream(void *context)
         }
         stream->clock_ns += task->cost_ns;
         task->run(task->argument);
+        atomic_fetch_add(&stream->ended, 1);
     }
 }
 
@@ -123,23 +125,38 @@ static uint64_t queue(cudaStream_t stream, struct task *task)
     return ticket;
 }
 
-static _Atomic uint64_t queued; // of all streams
+static _Atomic uint64_t queued, handed_over; // of all streams
 
 uint64_t fake_stream_queued(void)
 {
     return atomic_load(&queued);
 }
 
+uint64_t fake_stream_handed_over(void)
+{
+    return atomic_load(&handed_over);
+}
+
+void fake_stream_hand_over(void)
+{
+    atomic_fetch_add(&handed_over, 1);
+}
+
+void fake_stream_replay(cudaStream_t stream, const struct fake_task *task)
+{
+    atomic_fetch_add(&queued, 1);
+    if (!stream->is_idle) {
+        queue(stream, create_task(task));
+    }
+}
+
 cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task)
 {
     if (stream->capture != NULL) {
-        return fake_capture_add(stream->capture, task);
+        return fake_capture_add(stream, task);
     }
-    atomic_fetch_add(&queued, 1);
-    if (stream->is_idle) {
-        return cudaSuccess;
-    }
-    queue(stream, create_task(task));
+    fake_stream_hand_over();
+    fake_stream_replay(stream, task);
     return cudaSuccess;
 }
 
@@ -188,6 +205,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned int fla
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
+    fake_capture_leave(stream);
     uint64_t ticket = queue(stream, create_end());
     demand(stream, ticket);
     pthread_join(stream->thread, NULL);
@@ -253,8 +271,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    event->inside = stream->capture;
-    if (stream->capture != NULL) {
+    event->mark = fake_capture_record(stream);
+    if (event->mark.capture > 0) {
         return cudaSuccess;
     }
     event->recorded++;
@@ -268,8 +286,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
     assert(flags == 0);
-    if (stream->capture != NULL || event->inside != NULL) {
-        return fake_capture_wait(stream->capture, event->inside);
+    if (stream->capture != NULL || event->mark.capture > 0) {
+        return fake_capture_wait(stream, event->mark);
     }
     if (event->recorded > 0) {
         queue_moment(stream, await, event);
@@ -322,6 +340,20 @@ cudaError_t cudaEventElapsedTime(float *ret_ms, cudaEvent_t begin, cudaEvent_t e
     }
     *ret_ms = (float)(((double)end_ns - (double)begin_ns) / 1e6); // an end may be earlier
     return cudaSuccess;
+}
+
+/* Whoever asks will ask again: a lazy stream goes on. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    cudaError_t error = fake_capture_forbid();
+    if (error != cudaSuccess) {
+        return error;
+    }
+    demand(stream, stream->tickets);
+    if (atomic_load(&stream->ended) < stream->tickets) {
+        return fake_fail(cudaErrorNotReady);
+    }
+    return stream->has_failed ? fake_fail(cudaErrorIllegalAddress) : cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)

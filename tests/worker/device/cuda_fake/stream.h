@@ -47,9 +47,15 @@ cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task)
 cudaError_t fake_stream_launch(cudaStream_t stream, void (*run)(void *argument),
                                const void *argument, size_t argument_bytes);
 
+/* What a graph has captured, at its launch. */
+void fake_stream_replay(cudaStream_t stream, const struct fake_task *task);
+
 /* How much all streams were given to do so far: launches, copies and fills, those of graphs as
- * well. A test that has loaded the fake as a module finds this by its name. */
+ * well; and how often the host gave them something, a graph once. A test that has loaded the fake
+ * as a module finds these by their names. */
 uint64_t fake_stream_queued(void);
+uint64_t fake_stream_handed_over(void);
+void fake_stream_hand_over(void); // counts a graph
 /* The same, which takes its own time. */
 cudaError_t fake_stream_launch_task(cudaStream_t stream, const struct fake_task *task);
 

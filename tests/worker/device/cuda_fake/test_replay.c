@@ -29,6 +29,7 @@ struct unit {
     uint32_t asked;                         // how often it was asked for its launches
     int done;                               // how many of them have run
     cudaEvent_t event;
+    cudaStream_t other;
 };
 
 static char said[512];
@@ -81,6 +82,7 @@ static struct unit open_unit(struct replay *replay, uint32_t launches)
     said_count = 0;
     report_set(write_sentence);
     assert_int_equal(cudaStreamCreateWithFlags(&unit.stream, cudaStreamNonBlocking), cudaSuccess);
+    assert_int_equal(cudaStreamCreateWithFlags(&unit.other, cudaStreamNonBlocking), cudaSuccess);
     assert_int_equal(cudaEventCreateWithFlags(&unit.event, cudaEventDisableTiming), cudaSuccess);
     assert_int_equal(replay_init(replay, unit.stream, UNITS), STATUS_OK);
     replay_begin_pass(replay, &training);
@@ -92,6 +94,7 @@ static void close_unit(struct unit *unit)
     cudaStreamSynchronize(unit->stream);
     replay_finish(unit->replay);
     cudaStreamDestroy(unit->stream);
+    cudaStreamDestroy(unit->other);
     cudaEventDestroy(unit->event);
 }
 
@@ -245,6 +248,45 @@ static enum status fork(struct unit *unit)
     return STATUS_OK;
 }
 
+/* Another stream goes on beside the unit, and the unit behind it. */
+static enum status branch_off(struct unit *unit)
+{
+    int *done = &unit->done;
+    int result = (int)cudaEventRecord(unit->event, unit->stream);
+    if (result == 0) {
+        result = (int)cudaStreamWaitEvent(unit->other, unit->event, 0);
+    }
+    if (result == 0) {
+        result = (int)fake_stream_launch(unit->other, count_one, &done, sizeof(done));
+    }
+    if (result == 0) {
+        result = (int)cudaEventRecord(unit->event, unit->other);
+    }
+    if (result == 0) {
+        result = (int)cudaStreamWaitEvent(unit->stream, unit->event, 0);
+    }
+    return cuda_check(result, "branch off");
+}
+
+/* The branch is launched with the unit, in the order that was captured: a counter that both of them
+ * count up would otherwise lose counts, or be a race. */
+static void a_branch_that_is_joined_is_a_part_of_the_graph(void **state)
+{
+    (void)state;
+    struct replay replay;
+    struct unit unit = open_unit(&replay, 3);
+    char text[64];
+    unit.also = branch_off;
+    for (uint32_t step = 0; step < 20; step++) {
+        assert_int_equal(run(&unit, 0, 9), 4);
+        assert_int_equal(unit.asked, step < 2 ? step + 1 : 2);
+    }
+    assert_true(replay_describe(&replay, text, sizeof(text)));
+    assert_string_equal(text, "4 launches in 1 CUDA graphs");
+    assert_int_equal(said_count, 0);
+    close_unit(&unit);
+}
+
 /* Captured only if it is asked for the second time. */
 static enum status fail_when_captured(struct unit *unit)
 {
@@ -349,6 +391,7 @@ int main(void)
         cmocka_unit_test(another_pass_has_graphs_of_its_own),
         cmocka_unit_test(what_cannot_be_the_same_is_launched_as_it_comes),
         cmocka_unit_test(a_unit_that_has_moved_is_captured_anew),
+        cmocka_unit_test(a_branch_that_is_joined_is_a_part_of_the_graph),
         cmocka_unit_test(what_may_not_be_captured_ends_it_for_good),
         cmocka_unit_test(the_log_says_what_was_in_the_way),
         cmocka_unit_test(graphs_that_the_device_does_not_take_end_it_as_well),

@@ -1,6 +1,7 @@
 /* Tests of how workers agree that their devices sum: N workers, each a thread, with devices that
  * note what they are asked. */
 #include "worker/exchange/exchange_device.h"
+#include "worker/exchange/shared/devices.h"
 #include "worker/exchange/shared/group.h"
 #include "worker/exchange/shared/posts.h"
 
@@ -35,10 +36,8 @@ struct worker {
     // What it was asked.
     uint32_t met_count, parted_count;
     unsigned char seen[WORLD]; // of each share, its first byte
-    uint32_t sums[8];          // 100 bucket + round
-    uint32_t sum_count;
     _Atomic uint32_t *flags;
-    uint32_t flag_count;
+    uint32_t flag_count; // to one worker
 
     bool has_met;
     enum status status;
@@ -62,15 +61,8 @@ static enum status meet(void *context, const struct exchange_meeting *meeting)
     }
     worker->flags = meeting->flags;
     worker->flag_count = meeting->bucket_count * EXCHANGE_FLAG_COUNT * meeting->world;
-    assert_true(worker->flag_count * sizeof(uint32_t) <= meeting->flag_bytes);
+    assert_true(meeting->world * worker->flag_count * sizeof(uint32_t) <= meeting->flag_bytes);
     return worker->meet_status;
-}
-
-static enum status sum(void *context, uint32_t bucket, uint32_t round)
-{
-    struct worker *worker = context;
-    worker->sums[worker->sum_count++] = 100 * bucket + round;
-    return STATUS_OK;
 }
 
 static void part(void *context)
@@ -140,12 +132,8 @@ static void open_all(struct fixture *fixture)
         fixture->grads[rank] = fixture->values[rank];
         fixture->workers[rank] =
             (struct worker){.rank = rank, .grads = fixture->grads, .is_there = true};
-        fixture->workers[rank].device =
-            (struct exchange_device){.share = share,
-                                     .meet = meet,
-                                     .sum = sum,
-                                     .part = part,
-                                     .context = &fixture->workers[rank]};
+        fixture->workers[rank].device = (struct exchange_device){
+            .share = share, .meet = meet, .part = part, .context = &fixture->workers[rank]};
         open_group(&fixture->workers[rank], fixture->board);
     }
 }
@@ -167,16 +155,14 @@ static void check_means(const struct fixture *fixture)
 {
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         assert_false(fixture->workers[rank].has_met);
-        assert_int_equal(fixture->workers[rank].sum_count, 0);
         assert_true(fixture->values[rank][5] == 3);
     }
 }
 
-static void devices_that_all_can_meet_once_and_count_rounds_through_phases(void **state)
+static void devices_that_all_can_meet_once_for_all_phases(void **state)
 {
     (void)state;
     struct fixture fixture;
-    static const uint32_t sums[] = {1, 101, 2, 102};
     open_all(&fixture);
     run_all(&fixture);
     for (uint32_t rank = 0; rank < WORLD; rank++) {
@@ -184,8 +170,6 @@ static void devices_that_all_can_meet_once_and_count_rounds_through_phases(void 
         assert_true(worker->has_met);
         assert_int_equal(worker->met_count, 1);
         assert_memory_equal(worker->seen, ((unsigned char[]){10, 11, 12}), WORLD);
-        assert_int_equal(worker->sum_count, 4);
-        assert_memory_equal(worker->sums, sums, sizeof(sums));
         assert_int_equal(worker->parted_count, 1);
         assert_true(fixture.values[rank][5] == (float)(3 * rank)); // the host has not summed
     }
@@ -243,8 +227,8 @@ static void *meet_alone(void *context)
     return NULL;
 }
 
-/* Streams wait for flags that are at least as late, in cyclic order, as their round. */
-static void a_release_lets_every_wait_end(void **state)
+/* Others release themselves, when their devices are to be. */
+static void a_release_ends_the_waits_of_its_own_device(void **state)
 {
     (void)state;
     struct fixture fixture;
@@ -261,12 +245,12 @@ static void a_release_lets_every_wait_end(void **state)
         assert_int_equal(group_arrive(worker->group, 0), STATUS_OK);
         assert_int_equal(group_wait(worker->group, 0, never, NULL), STATUS_OK);
     }
-    for (uint32_t i = 0; i < worker->flag_count; i++) {
+    for (uint32_t i = 0; i < WORLD * worker->flag_count; i++) {
         assert_int_equal(worker->flags[i], 0);
     }
     group_release(worker->group);
-    for (uint32_t i = 0; i < worker->flag_count; i++) {
-        assert_true((int32_t)(worker->flags[i] - 4) >= 0); // also of a round that begins
+    for (uint32_t i = 0; i < WORLD * worker->flag_count; i++) {
+        assert_int_equal(worker->flags[i], i / worker->flag_count == worker->rank);
     }
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         group_destroy(fixture.workers[rank].group);
@@ -275,14 +259,26 @@ static void a_release_lets_every_wait_end(void **state)
     free(fixture.board);
 }
 
+/* Of each pair, which would be more than the rest of the board. */
+static void more_workers_than_may_meet_have_no_flags(void **state)
+{
+    (void)state;
+    static const struct layout large = {.value_count = 1024, .bucket_count = 1024};
+    size_t few = devices_bytes(&large, EXCHANGE_PEERS_MAX);
+    size_t many = devices_bytes(&large, EXCHANGE_PEERS_MAX + 1);
+    assert_true(few > 1024 * EXCHANGE_FLAG_COUNT * sizeof(uint32_t));
+    assert_in_range(many, 1, 2 * DEVICES_PAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_that_all_can_meet_once_and_count_rounds_through_phases),
+        cmocka_unit_test(devices_that_all_can_meet_once_for_all_phases),
         cmocka_unit_test(a_worker_without_such_a_device_leaves_the_sums_to_the_host),
         cmocka_unit_test(a_device_that_reaches_not_all_has_the_others_part),
         cmocka_unit_test(who_waits_for_a_worker_that_never_comes_can_be_stopped),
-        cmocka_unit_test(a_release_lets_every_wait_end),
+        cmocka_unit_test(more_workers_than_may_meet_have_no_flags),
+        cmocka_unit_test(a_release_ends_the_waits_of_its_own_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
