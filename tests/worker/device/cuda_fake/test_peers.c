@@ -6,6 +6,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/optimizer_formulas.h"
 #include "common/vector/digest.h"
+#include "tests/support/common/captured_log.h"
 #include "worker/model/model.h"
 
 // clang-format off
@@ -51,6 +52,7 @@ struct meeting {
     unsigned char shares[WORLD][PROGRAM_SHARE_BYTES];
     char digests[WORLD][DIGEST_TEXT_BYTES];
     char described[WORLD][TEXT_BYTES];
+    char said[TEXT_BYTES]; // by rank 0 when it met the others
     uint32_t bucket_count, sum_spans;
     uint64_t handed_over; // by the host of rank 0, in its last step
 };
@@ -212,7 +214,13 @@ static void run_worker(struct worker *worker, const struct manner *manner)
 {
     struct meeting *meeting = worker->meeting;
     open_worker(worker, manner->replays);
+    log_init("test", LOG_INFO);
+    captured_log_begin();
     meet(worker);
+    const char *said = captured_log_end();
+    if (worker->rank == 0) {
+        snprintf(meeting->said, sizeof(meeting->said), "%s", said);
+    }
     for (uint64_t step = 0; step < STEPS; step++) {
         uint64_t before = handed_over();
         model_record_spans(worker->model, manner->records && step == 3, step);
@@ -325,6 +333,7 @@ static void backward_and_all_sums_are_one_graph(void **state)
     struct meeting *meeting = run_all(manners);
     assert_true(meeting->bucket_count > 4);
     check_graphs(meeting->described[0], 2); // the other one is forward
+    assert_string_equal(meeting->said, "");
     assert_int_equal(meeting->handed_over, HANDED_OVER);
     assert_int_equal(meeting->sum_spans, 0);
     munmap(meeting, sizeof(*meeting));
@@ -355,6 +364,9 @@ static void sums_that_no_graph_takes_are_launched_between_those_of_buckets(void 
     (void)state;
     static const struct manner *const manners[WORLD] = {&beside, &beside, &beside};
     struct meeting *meeting = run_all(manners);
+    assert_non_null(strstr(meeting->said,
+                           "sums of gradients are launched beside CUDA graphs, not in "
+                           "them: an error of the fake runtime"));
     assert_null(strstr(meeting->described[0], " in 2 CUDA graphs"));
     assert_non_null(strstr(meeting->described[0], " CUDA graphs"));
     uint32_t of_buckets = 4 * meeting->bucket_count; // two barriers, a sum and an update
