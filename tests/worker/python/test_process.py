@@ -70,6 +70,7 @@ while True:
 
 
 @pytest.mark.parametrize("end", ["sys.exit('no images in /data')",
+                                 "raise SystemExit('no images in /data')",
                                  "try: sys.exit('no images in /data')\n    finally: hvd.shutdown()"])
 def test_a_script_that_gives_up_ends_the_job_with_its_text(tmp_path: Path, end: str) -> None:
     ended = run(tmp_path, TRAIN + f"""
@@ -91,16 +92,24 @@ except SystemExit as error:
 thread = threading.Thread(target=lambda: sys.exit("of a thread"))
 thread.start()
 thread.join()
+import atexit
+atexit.register(print, "goodbye", file=sys.stderr)
 try:
+    raise SystemExit("not meant either")
+except SystemExit:
     step()
-    sys.exit(0)
+if rank == 0:
+    raise SystemExit(0)
+try:
+    step() if False else sys.exit(0)
 finally:
     hvd.shutdown()
 """
 
 
 def test_an_exit_that_is_caught_or_well_meant_is_no_failure(tmp_path: Path) -> None:
-    assert completed(tmp_path, TRAIN + CAUGHT, *SGD, is_warm=False).values() == ["str", "str"]
+    ended = completed(tmp_path, TRAIN + CAUGHT, *SGD, is_warm=False)
+    assert ended.lines == {0: ["str", "goodbye"], 1: ["str", "goodbye"]}
 
 
 def test_fewer_steps_in_one_process_are_named(tmp_path: Path) -> None:

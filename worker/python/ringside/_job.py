@@ -1,19 +1,21 @@
 """The job that this process is in: joins it, and leaves it however the process ends.
 
 A script that ends leaves the job, and waits until all have. One that ends with an exception, or
-by sys.exit with a text or a code, fails the job, which names it, so that the other processes do not
-wait for it.
+by sys.exit with a text or a code, or by SystemExit with a text, fails the job, which names it, so
+that the other processes do not wait for it.
 """
 
 from __future__ import annotations
 
 import atexit
 import ctypes
+import dis
 import gc
+import io
 import os
 import sys
 import threading
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Callable, NoReturn
 
 from ringside import _library
@@ -226,10 +228,13 @@ def _add_hooks() -> None:
         atexit.register(_at_exit)
         sys.excepthook = _note_exception(sys.excepthook)
         sys.exit = _exit
+        _hear_stderr()
 
 
-_exit_code: object = None  # of the sys.exit that has ended the script
+_exit_code: object = None  # of the SystemExit that has ended the script
 _is_ending = False
+_outermost: FrameType | None = None  # the script's, until Python ends
+_RETURNS = {dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in dis.opmap}
 
 
 class _Exit(SystemExit):
@@ -243,6 +248,56 @@ class _Exit(SystemExit):
         global _exit_code
         if _is_ending or sys._getframe().f_back is None:
             _exit_code = self.code
+
+
+class _Stderr(io.TextIOWrapper):
+    """Standard error, which notes what Python itself writes there after the script.
+
+    That is the text of a SystemExit that has ended it: one of Python's own class, which the script
+    has raised, and which Python shows to nobody else.
+    """
+
+    def write(self, text: str, /) -> int:
+        global _exit_code
+        if sys._getframe().f_back is None and _has_raised() and text.strip():
+            _exit_code = text
+        return super().write(text)
+
+
+def _has_raised() -> bool:
+    """Whether the script has not come to its end, where its last frame is left."""
+    frame = _outermost
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] not in _RETURNS
+
+
+def _hear_stderr() -> None:
+    global _outermost
+    file = sys.stderr
+    is_main = threading.current_thread() is threading.main_thread()
+    if type(file) is not io.TextIOWrapper or not is_main:
+        return  # another's, which is left alone
+    file.flush()
+    try:
+        heard = _Stderr(
+            file.buffer,
+            file.encoding,
+            file.errors,
+            line_buffering=file.line_buffering,
+            write_through=file.write_through,
+        )
+    except OSError:
+        return  # the descriptor is not what Python has opened
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    sys.stderr, _outermost = heard, frame
+    # Called before the functions of atexit, which may write what they like.
+    getattr(threading, "_register_atexit", lambda function: None)(_stop_hearing)
+
+
+def _stop_hearing() -> None:
+    global _outermost
+    _outermost = None
 
 
 def _exit(status: Any = None, /) -> NoReturn:
