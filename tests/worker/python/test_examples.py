@@ -15,7 +15,8 @@ import pytest
 from jobs import SOURCE, Ended, run_file
 
 EXAMPLES = SOURCE / "worker" / "python" / "examples"
-SCRIPTS = ["fashion_mnist.py", "cifar10_resnet.py", "accumulate.py", "resume.py"]
+SCRIPTS = ["fashion_mnist.py", "cifar10_resnet.py", "accumulate.py", "resume.py",
+           "elastic_fashion_mnist.py"]
 sys.path.insert(0, str(EXAMPLES))
 
 import images  # noqa: E402  the examples' own
@@ -23,7 +24,7 @@ import images  # noqa: E402  the examples' own
 # What the examples use of horovod.torch, by Horovod's documentation.
 HOROVOD = {
     "init", "rank", "size", "allreduce", "allreduce_", "Sum", "broadcast_object",
-    "broadcast_parameters", "broadcast_optimizer_state", "DistributedOptimizer",
+    "broadcast_parameters", "broadcast_optimizer_state", "DistributedOptimizer", "elastic",
 }
 
 
@@ -148,6 +149,22 @@ def test_resume_ends_with_the_bits_of_a_run_that_was_not_interrupted(tmp_path: P
     assert first.summary["params_digest"] != whole.summary["params_digest"]
     assert second.summary["params_digest"] == whole.summary["params_digest"]
     assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize("mode", ["ring", "ps-sync"])
+def test_elastic_goes_on_without_a_process_that_is_killed(tmp_path: Path, mode: str) -> None:
+    need("fashion-mnist")
+    arguments = "--limit 960 --epochs 2 --batch-size 32 --commit-every 4"
+    ended = run_file(tmp_path / "run", [str(EXAMPLES / "elastic_fashion_mnist.py"), *arguments.split()],
+                     "--on-loss", "commit", "--fault", "rank=1,step=16,kill", workers=3, mode=mode)
+    assert ended.code == 0 and ended.summary["outcome"] == "completed", ended.text
+    assert ended.summary["workers_lost"] == 1
+    begun = [line for lines in ended.lines.values() for line in lines if " begins in epoch " in line]
+    assert sorted(begun) == [f"process {rank} of {size} begins in epoch {epoch}"
+                             for rank, size, epoch in [(0, 2, 2), (0, 3, 1), (1, 2, 2), (1, 3, 1), (2, 3, 1)]]
+    # Ten steps of three processes, four more, and the rest of the second epoch by two.
+    assert ended.summary["steps"] > 20
+    check_accuracy(ended, 0.4)
 
 
 def test_a_job_without_images_ends_with_a_sentence(tmp_path: Path) -> None:
