@@ -290,6 +290,9 @@ static enum status begin_generation(struct server *server)
         server->coordinator = last;
         goto fail;
     }
+    if (job_may_commit(&server->job)) {
+        results_keep_committed(&server->coordinator.results, &last.results);
+    }
     coordinator_finish(&last);
     generation_finish(&server->generation);
     server->generation = next;

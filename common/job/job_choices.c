@@ -142,7 +142,7 @@ const struct option_choice on_loss_choices[] = {
     [ON_LOSS_COMMIT] =
         {"commit",
          "the processes of a program of its own that are left go on from what it has committed "
-         "(ringside.torch.elastic, ringside_commit), and the mean is over them. Mode ring"},
+         "(ringside.torch.elastic, ringside_commit), and the mean is over them"},
     {NULL, NULL},
 };
 

@@ -53,8 +53,10 @@ static const char *beyond_commits(const struct job *job)
 {
     const struct faults faults = faults_of(job);
     const struct limit limits[] = {
-        {job->mode.kind != MODE_RING, "parameters that its processes hold: mode ring, without "
-                                      "servers"},
+        {job->backup > 0, "the gradients of all: --backup 0"},
+        {job->gradients_per_update > 1, "each gradient to be applied at once: "
+                                        "--gradients-per-update 1"},
+        {job->remedy != REMEDY_NONE, "servers without a memory of gradients: --remedy none"},
         {faults_count_joins(&faults, UINT64_MAX) > 0,
          "processes that join when it commits: --restarts in the place of --fault ...,join"},
         {job->straggler[0] != '\0' && strcmp(job->straggler, "none") != 0,

@@ -79,6 +79,11 @@ unsigned optimizer_uses_of(enum optimizer_kind kind)
     return (unsigned)kind < OPTIMIZER_KIND_COUNT ? optimizers[kind].rule->uses : 0;
 }
 
+uint32_t optimizer_states_of(enum optimizer_kind kind)
+{
+    return (unsigned)kind < OPTIMIZER_KIND_COUNT ? optimizers[kind].rule->state_count : 0;
+}
+
 static void fill_defaults(const struct optimizer_rule *rule, struct optimizer_settings *settings)
 {
     settings->epsilon = settings->epsilon == 0 ? rule->epsilon : settings->epsilon;

@@ -43,6 +43,9 @@ enum optimizer_uses {
 /* Which settings an optimizer uses, of enum optimizer_uses; 0 of OPTIMIZER_AUTO. */
 unsigned optimizer_uses_of(enum optimizer_kind kind);
 
+/* How many states an optimizer has; 0 of OPTIMIZER_AUTO. */
+uint32_t optimizer_states_of(enum optimizer_kind kind);
+
 /* Whether an optimizer can have such settings. Of epsilon and decay, 0 is not the default here. */
 bool optimizer_settings_are_valid(enum optimizer_kind kind,
                                   const struct optimizer_settings *settings);

@@ -84,6 +84,7 @@ static void send_start(struct coordinator *coordinator, uint64_t now_ms)
                                      .limits = coordinator->topology.limits,
                                      .bucket_bytes = bucket_bytes};
     const struct message message = {.kind = MESSAGE_START,
+                                    .step = coordinator->begin_step,
                                     .start = &start,
                                     .layout = &coordinator->phase_layout,
                                     .text = coordinator->optimizer};
@@ -117,6 +118,9 @@ static void begin_training(struct coordinator *coordinator, uint64_t now_ms)
     }
     checkpointing_begin_phase(coordinator, now_ms);
     newcomers_share_commit(coordinator);
+    if (job_may_commit(coordinator->job)) {
+        results_cut(&coordinator->results, coordinator->begin_step);
+    }
     if (coordinator->started_ms == 0) {
         coordinator->started_ms = now_ms;
         port->started(port->context);

@@ -182,6 +182,7 @@ static void end_commit(struct coordinator *coordinator, uint64_t step, uint64_t 
         membership->workers[i].is_committing = false;
         membership->workers[i].has_commit = true;
     }
+    results_note_commit(&coordinator->results);
     if (step < coordinator->job->steps) { // who comes behind the last one would have nothing to do
         newcomers_admit(coordinator, now_ms);
     }

@@ -238,6 +238,40 @@ bool results_tell_next(struct results *results, uint32_t *ret_period)
     return true;
 }
 
+void results_note_commit(struct results *results)
+{
+    results->committed_count = results->period_count;
+}
+
+/* There are so many evaluations, which all workers have made. */
+static void set_count(struct results *results, uint32_t count)
+{
+    results->period_count = results->told_count = results->committed_count = count;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        results->ranks[i].evaluations = count;
+        results->ranks[i].rest = (struct results_period){0};
+    }
+}
+
+void results_keep_committed(struct results *results, struct results *from)
+{
+    free(results->periods);
+    results->periods = from->periods;
+    results->period_capacity = from->period_capacity;
+    set_count(results, from->committed_count);
+    from->periods = NULL;
+    from->period_count = from->period_capacity = from->committed_count = 0;
+}
+
+void results_cut(struct results *results, uint64_t step)
+{
+    uint32_t count = 0;
+    while (count < results->period_count && results->periods[count].step <= step) {
+        count++;
+    }
+    set_count(results, count);
+}
+
 uint64_t results_period_end(const struct results *results, const struct job *job,
                             uint64_t train_samples, uint32_t period)
 {

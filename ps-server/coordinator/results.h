@@ -64,7 +64,10 @@ struct results {
     uint64_t late_count;        // gradients that came too late, once for each shard that dropped it
     bool has_reached_target;    // accuracy
     uint32_t target_period;     // at whose end it was reached
-    uint32_t told_count;        // periods of a program of its own that results_tell_next has told
+
+    // Of a program of its own: periods that results_tell_next has told, and those that were there
+    // when it last committed what it goes on from.
+    uint32_t told_count, committed_count;
 };
 
 enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count);
@@ -98,6 +101,15 @@ enum status results_add_rest(struct results *results);
 
 /* The next period of such a job that no process can add to any more, once. False: there is none. */
 bool results_tell_next(struct results *results, uint32_t *ret_period);
+
+/* Its workers have committed what they go on from, with the evaluations that they have told. */
+void results_note_commit(struct results *results);
+
+/* Goes on with the evaluations up to the last commit of others, which are taken out of `from`. */
+void results_keep_committed(struct results *results, struct results *from);
+
+/* Its workers go on from so many steps: drops the evaluations behind them. */
+void results_cut(struct results *results, uint64_t step);
 
 /* The step of the job at which a period ends. */
 uint64_t results_period_end(const struct results *results, const struct job *job,

@@ -92,6 +92,7 @@ static enum status configure(const struct service *service, const struct message
 {
     const struct job *job = &service->job;
     bool is_local_sgd = job->sync_every > 1;
+    bool goes_on = job_may_commit(job) && phase->begin > 0;
     struct shard_config config = {
         .index = service->index,
         .shard_count = job_shard_count(job),
@@ -105,7 +106,8 @@ static enum status configure(const struct service *service, const struct message
         .groups = message->groups,
         .marks = phase->marks,
         .updates_before = phase->updates_before,
-        .seeds_states = message->start->phase > 0 && !is_local_sgd,
+        .seeds_states = (message->start->phase > 0 || goes_on) && !is_local_sgd,
+        .tells_states = job_may_commit(job),
         .sync_every = job->sync_every,
         .backup = phase->mode.kind == MODE_PS_SYNC ? job->backup : 0,
         .keeps_marks = job->eval == EVALUATION_EPOCH,
@@ -211,6 +213,19 @@ static enum status resume(struct service *service, struct phases *phases, bool *
     return status;
 }
 
+/* Of a program that commits: the phase, which is the only one, begins where the program goes on.
+ * Its processes may have been others before, so how many updates each step was is not known where
+ * each gradient is one; as many as now, says this. */
+static void begin_at(const struct job *job, uint64_t step, struct phase *phase)
+{
+    uint64_t of_each = mode_updates_on_push(phase->mode.kind) ? job->workers : 1;
+    if (step > phase->marks.end) {
+        step = phase->marks.end; // no coordinator of ours says so
+    }
+    phase->marks.first = phase->begin = step;
+    phase->updates_before = step * of_each;
+}
+
 /* The first fault behind a step, if this phase comes to it. */
 static void await_fault(struct service *service, uint64_t step)
 {
@@ -298,7 +313,10 @@ enum status service_begin_phase(struct service *service, const struct message *m
     service_add_counts(service);
     shard_destroy(service->shard);
     service->shard = NULL;
-    const struct phase *phase = &phases.list[message->start->phase];
+    struct phase *phase = &phases.list[message->start->phase];
+    if (job_may_commit(&service->job)) {
+        begin_at(&service->job, message->step, phase);
+    }
     trace_begin_phase(service->channel->trace, phase->begin, service->job.sync_every);
     if (phase->mode.kind != MODE_RING) {
         status = create_shard(service, message, phase, is_resumed);

@@ -172,7 +172,18 @@ static enum status receive_push(struct shard *shard, struct part *part,
     return STATUS_OK;
 }
 
-/* The optimizer's states, for the next phase: once this one is over, and at once. */
+/* Whether no gradient has come that is not part of the parameters. */
+static bool is_idle(const struct shard *shard, const struct unit *unit)
+{
+    bool is_idle = unit->seeds_missing == 0 && unit->summed == 0;
+    for (uint32_t rank = 0; rank < shard->config.workers && is_idle; rank++) {
+        is_idle = unit->seats[rank].part_pushes == 0;
+    }
+    return is_idle;
+}
+
+/* The optimizer's states, for the next phase, or for a commit: once this one is over, or nothing
+ * changes them, and at once. */
 static enum status receive_state_pull(struct shard *shard, const struct part *part,
                                       const struct message *message, shard_send_fn *send,
                                       void *context)
@@ -181,7 +192,8 @@ static enum status receive_state_pull(struct shard *shard, const struct part *pa
     const struct marks *marks = &shard->config.marks;
     bool is_over = shard_is_unsynchronised(shard) ? shard_is_final(shard, unit)
                                                   : unit->version == marks->end - marks->first;
-    if (!is_over || message->vector > optimizer_state_count(shard->optimizer)) {
+    bool may_tell = is_over || (shard->config.tells_states && is_idle(shard, unit));
+    if (!may_tell || message->vector > optimizer_state_count(shard->optimizer)) {
         return STATUS_MALFORMED;
     }
     const struct message state = {

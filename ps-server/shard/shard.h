@@ -46,7 +46,8 @@
  *
  * A shard lives for one phase of its job. The parameters, and from the second phase on the
  * optimizer's states, are seeded by rank 0; at the end workers may pull the states (a PULL with
- * `vector`, the number of the state from 1). */
+ * `vector`, the number of the state from 1). Where a program commits what it goes on from, they do
+ * so whenever all have stopped for that. */
 #ifndef PS_SERVER_SHARD_SHARD_H
 #define PS_SERVER_SHARD_SHARD_H
 
@@ -94,6 +95,7 @@ struct shard_config {
     struct marks marks;      // of the phase; period 0: a single one, at its end
     uint64_t updates_before; // in earlier phases
     bool seeds_states;       // rank 0 seeds the optimizer's states as well
+    bool tells_states;       // at any time when no gradient is under way, not only at its end
     bool is_restored;        // nothing is seeded: see shard_checkpoint_restore
     uint64_t rounds_before; // pushes of each worker before, in this phase: of a restored shard with
                             // a seeded order

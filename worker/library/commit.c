@@ -2,27 +2,27 @@
 #include "common/base/log.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
+#include "worker/library/committed.h"
 #include "worker/library/together.h"
 
 #include <stdlib.h>
 
-const char *handle_beyond_commits(const struct ringside *ringside)
-{
-    if (!job_may_commit(&ringside->job) || ringside->makes_updates || ringside->has_no_model) {
-        return NULL;
-    }
-    return "with --on-loss commit the program makes the updates (ringside_keep_gradients), since "
-           "no commit has the state of the job's optimizer";
-}
-
 /* Tells the coordinator, which may let newcomers in before anybody goes on. */
-static enum status commit(struct ringside *ringside)
+static enum status commit(struct ringside *ringside, bool *ret_has_grown)
 {
     double nothing = 0;
+    enum status status = committed_draw(ringside);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    handle_report_commit(ringside);
     link_commit(ringside->link, ringside->step);
-    enum status status = link_sum(ringside->link, &nothing, 1);
-    if (status == STATUS_OK) {
+    status = link_sum(ringside->link, &nothing, 1);
+    *ret_has_grown = status == STATUS_AGAIN && link_has_grown(ringside->link);
+    if (status == STATUS_OK || *ret_has_grown) {
         ringside->commit_step = ringside->step;
+        committed_keep(ringside);
+        handle_keep_reports(ringside);
     }
     return status;
 }
@@ -39,9 +39,12 @@ enum ringside_status ringside_commit(struct ringside *ringside)
     if (!job_may_commit(&ringside->job)) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_commit: this job does not go on after a loss; --on-loss "
-                             "commit, in mode ring, makes it");
+                             "commit makes it");
     }
-    (void)handle_exit(ringside, STATUS_OK);
+    is = handle_exit(ringside, handle_settle_together(ringside));
+    if (is != RINGSIDE_OK) {
+        return is;
+    }
     is = ringside_barrier_among(ringside, &all); // which says who does something else
     if (is != RINGSIDE_OK) {
         return is;
@@ -50,12 +53,8 @@ enum ringside_status ringside_commit(struct ringside *ringside)
     if (is != RINGSIDE_OK) {
         return is;
     }
-    enum status status = commit(ringside);
-    bool has_grown = status == STATUS_AGAIN && link_has_grown(ringside->link);
-    if (has_grown) {
-        ringside->commit_step = ringside->step;
-    }
-    is = handle_exit(ringside, status);
+    bool has_grown = false;
+    is = handle_exit(ringside, commit(ringside, &has_grown));
     return has_grown ? RINGSIDE_GROWS : is;
 }
 
@@ -71,6 +70,22 @@ static void forget_others(struct ringside *ringside)
     link_destroy(ringside->link);
     ringside->link = NULL;
     ringside->exchange = NULL;
+    ringside->has_drawn = false;
+}
+
+/* The job is told anew, and the program has said its optimizer already. */
+static enum status say_again(struct ringside *ringside)
+{
+    char why[OPTION_ERROR_BYTES];
+    if (ringside->makes_updates || ringside->told[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status = job_take_optimizer(&ringside->job, ringside->told, why, sizeof(why));
+    if (status != STATUS_OK) {
+        log_error("%s", why);
+        link_leave(ringside->link, status, why);
+    }
+    return status;
 }
 
 /* The next step is the first one of its generation. */
@@ -78,7 +93,9 @@ static void begin_at(struct ringside *ringside, uint64_t step)
 {
     ringside->step = ringside->begin_step = step;
     ringside->is_pending = false;
-    ringside->interval = (struct wire_report){0}; // of steps that are made again
+    // What was counted of steps that are made again goes.
+    ringside->interval = (struct wire_report){0};
+    ringside->period = ringside->kept_period;
     for (uint32_t i = 0; i < ringside->tensor_count; i++) {
         ringside->tensors[i].ready_step = 0;
     }
@@ -100,6 +117,7 @@ enum ringside_status ringside_rejoin(struct ringside *ringside)
         forget_others(ringside);
         status = handle_join(ringside);
     } while (status == STATUS_AGAIN); // another one was lost meanwhile
+    status = status == STATUS_OK ? say_again(ringside) : status;
     if (status == STATUS_OK) {
         begin_at(ringside, ringside->commit_step);
         ringside->state = ringside->tensor_count > 0 ? HANDLE_DESCRIBED : HANDLE_JOINED;
@@ -118,12 +136,18 @@ enum ringside_status ringside_go_on(struct ringside *ringside, uint64_t step)
     if (!job_may_commit(&ringside->job) && step > 0) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_go_on: this job does not go on after a loss; --on-loss "
-                             "commit, in mode ring, makes it");
+                             "commit makes it");
     }
     if (step > ringside->job.steps) {
         return handle_refuse(ringside, RINGSIDE_INVALID,
                              "ringside_go_on: the job has %llu steps, which are fewer than %llu",
                              (unsigned long long)ringside->job.steps, (unsigned long long)step);
+    }
+    if (ringside->rank == 0 && ringside->kept[0] != NULL && step != ringside->commit_step) {
+        return handle_refuse(ringside, RINGSIDE_INVALID,
+                             "ringside_go_on: the optimizer's state is that of the last commit, "
+                             "after %llu steps, and not after %llu",
+                             (unsigned long long)ringside->commit_step, (unsigned long long)step);
     }
     begin_at(ringside, step);
     ringside->commit_step = step;

@@ -56,9 +56,9 @@ struct ringside {
     struct team *team;   // the processes, if they share memory; NULL: they do not, or have not met
     uint32_t *all_ranks; // (job.workers) owned; once they have met
     bool has_met;
-    bool has_no_model; // the program makes collectives alone
-    uint64_t calls;    // collectives and messages before the start
-    struct job job;
+    bool has_no_model;     // the program makes collectives alone
+    uint64_t calls;        // collectives and messages before the start
+    struct job job, asked; // with and without what the program says of its optimizer
     uint32_t rank;
     enum rank_launcher launcher; // whose variables count
     char mode[32];
@@ -79,11 +79,15 @@ struct ringside {
 
     uint64_t begin_step;  // that this generation of the job's processes began with
     uint64_t commit_step; // steps that were made when the program last committed
-    uint64_t step;        // that is made, or comes next
-    bool is_pending;      // the last step's parameters may still be on their way
-    uint64_t update_step; // the step whose update is made
-    double update_rate;   // its learning rate
-    double first_rate;    // that of its first group
+    // (value_count) states of the job's optimizer then, and for the commit that is under way: see
+    // committed.h. Owned; NULL: none.
+    float *kept[OPTIMIZER_STATES_MAX], *drawn[OPTIMIZER_STATES_MAX];
+    bool has_drawn;
+    uint64_t step;                          // that is made, or comes next
+    bool is_pending;                        // the last step's parameters may still be on their way
+    uint64_t update_step;                   // the step whose update is made
+    double update_rate;                     // its learning rate
+    double first_rate;                      // that of its first group
     uint32_t waits_for[LAYOUT_BUCKETS_MAX]; // tensors of each bucket that are not ready
     uint32_t next_bucket;                   // that goes next: they go in their order
 
@@ -91,6 +95,7 @@ struct ringside {
     uint64_t step_wait_ns; // of wait_ns, in this step
     double staleness, staleness_sum;
     struct wire_report interval, period;   // since the last interval, and the last evaluation
+    struct wire_report kept_period;        // the latter at the last commit, with the former
     uint64_t images, total_ns;             // of all periods
     uint64_t sent_before, received_before; // the interval
 };
@@ -121,9 +126,6 @@ void handle_listen(uint32_t log_level);
  * rank. Logs. */
 enum status handle_join(struct ringside *ringside);
 
-/* Where a program commits it makes the updates itself. NULL, or what is wrong. */
-const char *handle_beyond_commits(const struct ringside *ringside);
-
 /* One handle at a time: false if there is one. */
 bool handle_claim(void);
 void handle_unclaim(void);
@@ -137,6 +139,13 @@ enum status handle_choose_optimizer(struct ringside *ringside);
 
 /* Waits for what is left of the last step: its parameters, which may still be on their way. */
 enum status handle_settle(struct ringside *ringside);
+
+/* The same before a call that all make, where other processes may never come to that step. */
+enum status handle_settle_together(struct ringside *ringside);
+
+/* At a commit: ends an evaluation, and keeps what counts for the next one. */
+void handle_report_commit(struct ringside *ringside);
+void handle_keep_reports(struct ringside *ringside);
 
 /* Before the gradients of a step: reports the steps before it, if it is time, or if one of them was
  * followed by an evaluation. Nothing more is reported of the last one. */

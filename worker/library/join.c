@@ -165,6 +165,7 @@ enum status handle_join(struct ringside *ringside)
     if (status != STATUS_OK) {
         return status;
     }
+    ringside->asked = ringside->job;
     ringside->joins_by.has_rank = true; // from here on
     ringside->joins_by.rank = link_number(ringside->link);
     log_set_rank(ringside->rank);

@@ -64,10 +64,8 @@ enum ringside_status ringside_report(struct ringside *ringside,
     return handle_exit(ringside, STATUS_OK);
 }
 
-static void add_to_period(struct ringside *ringside)
+static void add_to_period(const struct wire_report *interval, struct wire_report *period)
 {
-    const struct wire_report *interval = &ringside->interval;
-    struct wire_report *period = &ringside->period;
     period->steps += interval->steps;
     period->images += interval->images;
     period->loss_sum += interval->loss_sum;
@@ -96,7 +94,7 @@ static void report_interval(struct ringside *ringside)
         timeline_count(&ringside->timeline, TRACE_IMAGES_PER_SECOND, ringside->step,
                        (double)interval->images * 1e9 / (double)(interval->total_ns + 1));
     }
-    add_to_period(ringside);
+    add_to_period(interval, &ringside->period);
     link_report(ringside->link, ringside->rank, ringside->step, interval);
     *interval = (struct wire_report){0};
 }
@@ -122,6 +120,19 @@ void handle_report_step(struct ringside *ringside)
     } else if (ringside->step % ringside->job.report_every == 0) {
         report_interval(ringside);
     }
+}
+
+void handle_report_commit(struct ringside *ringside)
+{
+    if (ringside->exchange != NULL && ringside->period.test_images > 0) {
+        close_period(ringside);
+    }
+}
+
+void handle_keep_reports(struct ringside *ringside)
+{
+    ringside->kept_period = ringside->period;
+    add_to_period(&ringside->interval, &ringside->kept_period);
 }
 
 /* All processes have had their steps: the reports, then the end of the job. */
@@ -162,6 +173,10 @@ static void close_handle(struct ringside *ringside)
         flat_vectors_finish(&ringside->vectors);
     }
     optimizer_destroy(ringside->optimizer);
+    for (uint32_t i = 0; i < OPTIMIZER_STATES_MAX; i++) {
+        free(ringside->kept[i]);
+        free(ringside->drawn[i]);
+    }
     handle_groups_destroy(ringside->groups);
     for (uint32_t i = 0; i < ringside->tensor_count; i++) {
         free(ringside->tensors[i].name);

@@ -174,8 +174,9 @@ struct ringside_optimizer {
 
 /* The program says which optimizer makes the updates, wherever they are made: servers have it, too.
  * Between ringside_join and ringside_start, alike in every process: ringside_start refuses others.
- * RINGSIDE_UNSUPPORTED if the job's options name one (ringside_job.optimizer is not "auto") or the
- * program makes the updates; RINGSIDE_INVALID if the optimizer cannot have such settings, or the
+ * What was said before, and of groups, is dropped. RINGSIDE_UNSUPPORTED if the job's options name
+ * one (ringside_job.optimizer is not "auto", though nothing was said) or the program makes the
+ * updates; RINGSIDE_INVALID if the optimizer cannot have such settings, or the
  * job's --lr is another rate. A job whose options and programs say none has momentum. */
 enum ringside_status ringside_set_optimizer(struct ringside *ringside,
                                             const struct ringside_optimizer *optimizer);
@@ -306,9 +307,9 @@ enum ringside_status ringside_send(struct ringside *ringside, const void *bytes,
 enum ringside_status ringside_receive(struct ringside *ringside, void *bytes, uint64_t size,
                                       uint32_t from, const char *label);
 
-/* Going on after a loss. In a job with --on-loss commit, in mode ring, a lost process does not end
- * the job. The program keeps a copy of its state now and then, and says so by ringside_commit. When
- * a process is lost, the calls of the others return RINGSIDE_AGAIN. Each then calls
+/* Going on after a loss. In a job with --on-loss commit, a lost process does not end the job. The
+ * program calls ringside_commit now and then, and then keeps a copy of its state. When a process is
+ * lost, the calls of the others return RINGSIDE_AGAIN. Each then calls
  *
  *     ringside_rejoin     waits for the others: this process's rank and the size may be others, and
  *                         the mean is over those that are there
@@ -316,22 +317,25 @@ enum ringside_status ringside_receive(struct ringside *ringside, void *bytes, ui
  *     ringside_go_on      after how many steps that was
  *     ringside_start
  *
- * and makes steps from there. Tensors, the two vectors and their values stay. Ranks are in the
- * order of before, and those of newcomers come last, so rank 0 has the last commit; before the
- * first commit each has what it began with. A process that comes to the job while it is under way,
- * or is started again, calls ringside_join, ringside_describe and what is above from the broadcast
- * on.
+ * and makes steps from there. Tensors, the two vectors and their values stay, so the program writes
+ * the parameters of its copy, before ringside_start. Ranks are in the order of before, and those of
+ * newcomers come last, so rank 0 has the last commit; before the first commit each has what it
+ * began with. A process that comes to the job while it is under way, or is started again, calls
+ * ringside_join, ringside_describe and what is above from the broadcast on.
  *
  * ringside_commit says that the state after the steps that were ended can be gone on from. All
  * processes call it between two steps, or before ringside_start, after the same steps. It waits for
- * all. RINGSIDE_GROWS: it counts, and others have come: ringside_rejoin is next. Where the program
- * does not make the updates, ringside_start is RINGSIDE_UNSUPPORTED in such a job, since no commit
- * has the state of the job's optimizer; elsewhere ringside_commit is.
+ * all; then the parameters are those of all steps, in every mode. RINGSIDE_GROWS: it counts, and
+ * others have come: the program keeps its copy, and ringside_rejoin is next. After any other error
+ * it does not count, and the copy of before holds. Where the job makes the updates, by servers or
+ * not, the library keeps the state of its optimizer, in each process, and gives it to the job
+ * again. Where a loss ends the job, ringside_commit is RINGSIDE_UNSUPPORTED.
  *
  * ringside_rejoin is RINGSIDE_MISUSE but after RINGSIDE_AGAIN and RINGSIDE_GROWS.
  *
  * ringside_go_on is called before ringside_start, alike in every process; a process that does not
- * call it goes on from its own last commit. RINGSIDE_INVALID: the job has fewer steps. */
+ * call it goes on from its own last commit. RINGSIDE_INVALID: the job has fewer steps, or rank 0
+ * has the state of the job's optimizer after other ones. */
 enum ringside_status ringside_commit(struct ringside *ringside);
 enum ringside_status ringside_rejoin(struct ringside *ringside);
 enum ringside_status ringside_go_on(struct ringside *ringside, uint64_t step);
@@ -353,8 +357,9 @@ enum ringside_status ringside_counters(struct ringside *ringside,
  * ringside_start: those that come between the gradients of one step and of the next are one
  * evaluation, of which the last ones count. Before the gradients of a step, they end the
  * evaluation, which does not count as time of that step. Each evaluation is an entry of `epochs` in
- * the job's summary. All processes may evaluate, each its part of the test, or some; the first of
- * each belong together, then the second of each. */
+ * the job's summary. ringside_commit ends an evaluation, too, and a loss takes back what came after
+ * it. All processes may evaluate, each its part of the test, or some; the first of each belong
+ * together, then the second of each. */
 struct ringside_report {
     uint64_t images; // samples of this process's part of the step; 0: nothing is said
     double loss;     // their mean

@@ -222,6 +222,17 @@ enum status handle_settle(struct ringside *ringside)
     return status == STATUS_OK ? exchange_settle(ringside->exchange) : status;
 }
 
+enum status handle_settle_together(struct ringside *ringside)
+{
+    if (ringside->exchange == NULL) {
+        return STATUS_OK; // it has not started
+    }
+    say_needs(ringside, ringside->step);
+    enum status status = handle_settle(ringside);
+    together_say_steps(ringside, ringside->step, 0);
+    return status;
+}
+
 /* Waits, unless the parameters may come during the next forward. */
 static enum status end_step(struct ringside *ringside)
 {

@@ -4,6 +4,7 @@
 #include "common/base/printable.h"
 #include "common/job/phases.h"
 #include "common/vector/digest.h"
+#include "worker/library/committed.h"
 #include "worker/library/groups.h"
 #include "worker/library/together.h"
 
@@ -196,16 +197,30 @@ static void name_buckets(struct ringside *ringside)
     }
 }
 
+/* Where this process makes the job's updates: an optimizer that begins, or goes on. */
+static enum status make_optimizer(struct ringside *ringside)
+{
+    const struct job *job = &ringside->job;
+    enum status status = STATUS_OK;
+    optimizer_destroy(ringside->optimizer); // of the generation before
+    ringside->optimizer = NULL;
+    if (!ringside->makes_updates && !handle_has_servers(ringside)) {
+        status = optimizer_create(job->optimizer, &job->settings, ringside->layout.value_count,
+                                  &ringside->optimizer);
+    }
+    status = status == STATUS_OK ? committed_restore(ringside) : status;
+    if (status != STATUS_OK) {
+        link_leave(ringside->link, status, "it has no memory for its optimizer");
+    }
+    return status;
+}
+
 static enum status start(struct ringside *ringside)
 {
     const struct job *job = &ringside->job;
     const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
     const uint64_t count = ringside->layout.value_count;
     char digest[DIGEST_TEXT_BYTES];
-    enum status status = handle_choose_optimizer(ringside);
-    if (status != STATUS_OK) {
-        return status;
-    }
     straggling_init(&ringside->straggling, job, ringside->rank);
     faulting_init(&ringside->faulting, job, (struct rank_block){ringside->rank, 1});
     if (ringside->faulting.faults.count > 0) {
@@ -214,12 +229,9 @@ static enum status start(struct ringside *ringside)
     list_tensors(ringside);
     name_buckets(ringside);
     ringside->schedule = job_schedule(job, samples);
-    if (!ringside->makes_updates && !handle_has_servers(ringside)) {
-        status = optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
-        if (status != STATUS_OK) {
-            link_leave(ringside->link, status, "it has no memory for its optimizer");
-            return status;
-        }
+    enum status status = make_optimizer(ringside);
+    if (status != STATUS_OK) {
+        return status;
     }
     status = handle_groups_begin(ringside);
     if (status != STATUS_OK) {
@@ -243,6 +255,8 @@ static enum status start(struct ringside *ringside)
         .test_samples = 1,
         .parameters = ringside->has_no_model ? 0 : count,
         .begin_step = ringside->begin_step,
+        .states = ringside->kept,
+        .state_count = handle_has_servers(ringside) ? committed_count(ringside) : 0,
     };
     status = link_prepare(ringside->link, &prepared);
     if (status != STATUS_OK) {
@@ -262,9 +276,17 @@ enum ringside_status ringside_start(struct ringside *ringside)
     if (entered != RINGSIDE_OK) {
         return entered;
     }
-    const char *beyond = handle_beyond_commits(ringside);
-    if (beyond != NULL) {
-        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED, "ringside_start: %s", beyond);
+    entered = handle_exit(ringside, handle_choose_optimizer(ringside));
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    entered = committed_share(ringside);
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    entered = handle_enter(ringside, HANDLE_DESCRIBED, "ringside_start");
+    if (entered != RINGSIDE_OK) {
+        return entered;
     }
     together_say(ringside, ringside->has_no_model ? TEAM_LEFT : TEAM_STARTING);
     link_set_step(ringside->link, ringside->begin_step);

@@ -1,5 +1,6 @@
 /* Which optimizer makes the updates: what the job's options leave to the program. */
 #include "common/base/log.h"
+#include "worker/library/groups.h"
 #include "worker/library/handle.h"
 
 #include <stdio.h>
@@ -89,25 +90,28 @@ enum ringside_status ringside_set_optimizer(struct ringside *ringside,
         return entered;
     }
     char why[OPTION_ERROR_BYTES], text[JOB_OPTIMIZER_TEXT_BYTES];
-    struct job wanted;
+    struct job wanted, told = ringside->asked;
     if (ringside->makes_updates) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_set_optimizer: the program makes the updates itself");
     }
-    if (ringside->job.optimizer != OPTIMIZER_AUTO) {
+    if (told.optimizer != OPTIMIZER_AUTO) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_set_optimizer: the job has the optimizer %s already",
-                             names_optimizers[ringside->job.optimizer].name);
+                             names_optimizers[told.optimizer].name);
     }
-    const char *fault = fill_job(optimizer, &ringside->job, &wanted);
+    const char *fault = fill_job(optimizer, &told, &wanted);
     if (fault != NULL) {
         return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_optimizer: %s", fault);
     }
     // What the others read, with the same checks.
     job_encode_optimizer(&wanted, text);
-    if (job_take_optimizer(&ringside->job, text, why, sizeof(why)) != STATUS_OK) {
+    if (job_take_optimizer(&told, text, why, sizeof(why)) != STATUS_OK) {
         return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_optimizer: %s", why);
     }
+    ringside->job = told;
+    handle_groups_destroy(ringside->groups); // of what was said before
+    ringside->groups = NULL;
     memcpy(ringside->told, text, sizeof(text));
     ringside->said_rate = optimizer->rate;
     return handle_exit(ringside, STATUS_OK);

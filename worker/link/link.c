@@ -114,6 +114,8 @@ enum status link_prepare(struct link *link, const struct link_prepared *prepared
         if (prepared->vectors == NULL) { // of a single rank
             link->prepared.vectors = &link->prepared.grads;
         }
+        link->states = prepared->states;
+        link->state_count = prepared->state_count;
         link->phase = LINK_PREPARED;
     }
     pthread_mutex_unlock(&link->mutex);

@@ -60,11 +60,13 @@ struct link_prepared {
     const char *optimizer;        // of a program of its own, as job_text.h has it; NULL: the job's
     const struct optimizer_groups *groups; // likewise, of its parameters; borrowed; NULL: none
     uint64_t tensor_count;                 // of a program of its own; 0: not said
-    const char *tensors; // the first of them, as wire_parts.h has it; NULL: not said
-    uint64_t begin_step; // steps made that a program of its own goes on from
-    const char *choices; // of the device: how it computes; NULL: it has none
-    const char *figures; // M,M,M/D,D,D by which pixels are normalised; NULL or "": none
-    const char *classes; // names of the data's classes, a list in JSON; NULL: they have none
+    const char *tensors;  // the first of them, as wire_parts.h has it; NULL: not said
+    uint64_t begin_step;  // steps made that a program of its own goes on from
+    float *const *states; // (state_count) of the optimizer then, that rank 0 gives to servers
+    uint32_t state_count; // 0: it begins
+    const char *choices;  // of the device: how it computes; NULL: it has none
+    const char *figures;  // M,M,M/D,D,D by which pixels are normalised; NULL or "": none
+    const char *classes;  // names of the data's classes, a list in JSON; NULL: they have none
 };
 
 /* Borrows what options point to. */

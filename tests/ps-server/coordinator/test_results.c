@@ -206,6 +206,53 @@ static void scaled_sums_keep_their_means(void **state)
     assert_int_equal(none.compute_ns, 5); // there is no mean
 }
 
+/* What counts of evaluations when a program goes on from its commit, in other processes. */
+static void evaluations_behind_the_last_commit_are_taken_back(void **state)
+{
+    (void)state;
+    struct results results, next;
+    uint32_t period;
+    assert_int_equal(results_init(&results, 3, 1), STATUS_OK);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        evaluate(&results, rank, 10, 5);
+    }
+    assert_true(results_tell_next(&results, &period));
+    results_note_commit(&results);
+    evaluate(&results, 0, 12, 9);
+    assert_int_equal(results_init(&next, 2, 1), STATUS_OK);
+    results_keep_committed(&next, &results);
+    results_finish(&results);
+    results_cut(&next, 10);
+    assert_int_equal(next.period_count, 1);
+    assert_true(results_best(&next, &period));
+    assert_true(results_accuracy(&next, period) == 0.5);
+    assert_false(results_tell_next(&next, &period)); // it was told
+    evaluate(&next, 0, 12, 8);
+    evaluate(&next, 1, 12, 8);
+    assert_true(results_tell_next(&next, &period));
+    assert_int_equal(period, 1);
+    assert_int_equal(next.periods[1].test_images, 20);
+    results_finish(&next);
+}
+
+/* Some may have heard that a commit counts, and others, whose state is gone on from, not. */
+static void evaluations_behind_the_step_that_is_gone_on_from_are_taken_back(void **state)
+{
+    (void)state;
+    struct results results, next;
+    assert_int_equal(results_init(&results, 1, 1), STATUS_OK);
+    evaluate(&results, 0, 10, 5);
+    evaluate(&results, 0, 12, 9);
+    results_note_commit(&results);
+    assert_int_equal(results_init(&next, 1, 1), STATUS_OK);
+    results_keep_committed(&next, &results);
+    results_cut(&next, 11);
+    assert_int_equal(next.period_count, 1);
+    assert_int_equal(next.ranks[0].evaluations, 1);
+    results_finish(&results);
+    results_finish(&next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +264,8 @@ int main(void)
         cmocka_unit_test(what_comes_after_the_last_evaluation_of_all_is_a_period_of_its_own),
         cmocka_unit_test(what_values_travel_over_is_said_by_every_worker_for_every_phase),
         cmocka_unit_test(scaled_sums_keep_their_means),
+        cmocka_unit_test(evaluations_behind_the_last_commit_are_taken_back),
+        cmocka_unit_test(evaluations_behind_the_step_that_is_gone_on_from_are_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

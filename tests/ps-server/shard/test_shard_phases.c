@@ -35,7 +35,7 @@ static void take(void *context, uint32_t rank, const struct message *message)
 }
 
 /* One worker, the second phase of a job with Adam: two steps from step 10 on. */
-static struct shard *open_shard(const char *mode)
+static struct shard *open_shard(const char *mode, bool tells_states)
 {
     struct shard_config config = {
         .shard_count = 1,
@@ -47,6 +47,7 @@ static struct shard *open_shard(const char *mode)
         .marks = {.first = 10, .end = 12, .period = 100},
         .updates_before = 10,
         .seeds_states = true,
+        .tells_states = tells_states,
     };
     struct shard *shard;
     memcpy(config.layout.buckets, buckets, sizeof(buckets));
@@ -127,7 +128,7 @@ static void a_phase_goes_on_with_the_states_and_counts_of_the_one_before(void **
     (void)state;
     static const char *const modes[] = {"ps-sync", "ps-async"};
     for (size_t i = 0; i < 2; i++) {
-        struct shard *shard = open_shard(modes[i]);
+        struct shard *shard = open_shard(modes[i], false);
         struct answers answers = {0};
         float params[VALUES], mean[VALUES];
         seed(shard, &answers);
@@ -147,7 +148,7 @@ static void a_phase_goes_on_with_the_states_and_counts_of_the_one_before(void **
 static void nothing_is_answered_before_everything_is_seeded(void **state)
 {
     (void)state;
-    struct shard *shard = open_shard("ps-async");
+    struct shard *shard = open_shard("ps-async", false);
     struct answers answers = {0};
     give_all(shard, &answers, MESSAGE_PULL, 0, 0, 0);
     give_all(shard, &answers, MESSAGE_SEED, 0, 0, 3);
@@ -162,7 +163,7 @@ static void nothing_is_answered_before_everything_is_seeded(void **state)
 static void what_does_not_fit_a_phase_is_refused(void **state)
 {
     (void)state;
-    struct shard *shard = open_shard("ps-sync");
+    struct shard *shard = open_shard("ps-sync", false);
     struct answers answers = {0};
     seed(shard, &answers);
     // Twice the same seed; a state that Adam does not have; states before the phase is over.
@@ -186,12 +187,53 @@ static void what_does_not_fit_a_phase_is_refused(void **state)
     shard_destroy(shard);
 }
 
+/* For a program that commits: all have stopped, and then go on. */
+static void states_are_told_whenever_no_gradient_is_under_way(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ps-sync", "ps-async"};
+    for (size_t i = 0; i < 2; i++) {
+        struct shard *shard = open_shard(modes[i], true);
+        struct answers answers = {0};
+        float params[VALUES], mean[VALUES];
+        const struct event pull = {MESSAGE_PULL, 0, 1, 1, 0};
+        assert_int_equal(give(shard, &answers, pull), STATUS_MALFORMED); // nothing is there yet
+        seed(shard, &answers);
+        give_all(shard, &answers, MESSAGE_PULL, 0, 2, 0);
+        assert_true(answers.values[VALUES - 1] == 0.5f);
+        give_all(shard, &answers, MESSAGE_PULL, 1, 0, 0);
+        give_all(shard, &answers, MESSAGE_PUSH, 0, 0, 1);
+        give_all(shard, &answers, MESSAGE_PULL, 1, 1, 0);
+        expect_steps(1, params, mean);
+        assert_memory_equal(answers.values, mean, sizeof(mean));
+        give_all(shard, &answers, MESSAGE_PULL, 2, 0, 0);
+        give_all(shard, &answers, MESSAGE_PUSH, 1, 0, 1);
+        expect_steps(2, params, mean);
+        assert_memory_equal(answers.values, params, sizeof(params));
+        shard_destroy(shard);
+    }
+}
+
+static void a_state_that_a_gradient_is_about_to_change_is_not_told(void **state)
+{
+    (void)state;
+    struct shard *shard = open_shard("ps-async", true);
+    struct answers answers = {0};
+    seed(shard, &answers);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_PUSH, 0, 0, 0, 1}), STATUS_OK);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_PULL, 0, 1, 1, 0}),
+                     STATUS_MALFORMED);
+    shard_destroy(shard);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_phase_goes_on_with_the_states_and_counts_of_the_one_before),
         cmocka_unit_test(nothing_is_answered_before_everything_is_seeded),
         cmocka_unit_test(what_does_not_fit_a_phase_is_refused),
+        cmocka_unit_test(states_are_told_whenever_no_gradient_is_under_way),
+        cmocka_unit_test(a_state_that_a_gradient_is_about_to_change_is_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void optimizers(struct ringside *ringside)
     show(ringside_set_optimizer(ringside, &right));
     ringside_job(ringside, &job);
     printf("0 %s %.17g %g %g\n", job.optimizer, job.rate, job.beta1, job.epsilon);
-    show(ringside_set_optimizer(ringside, &right)); // 4
+    show(ringside_set_optimizer(ringside, &right)); // once more: 0
     show(ringside_describe(ringside, &tensor, 1));  // 0
     show(ringside_keep_gradients(ringside));        // 4
     show(ringside_start(ringside));                 // 0

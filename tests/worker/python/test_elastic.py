@@ -50,9 +50,9 @@ def ends(ended: Ended) -> list[Any]:
     return sorted((match.groups() for match in LINE.finditer(ended.text)), key=lambda found: found[1])
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_the_others_go_on_from_the_last_commit(tmp_path: Path, rank: int) -> None:
-    ended = train(tmp_path, KILL.format(rank=rank))
+@pytest.mark.parametrize("rank, mode", [(0, "ring"), (1, "ring"), (0, "ps-sync"), (1, "ps-ssp:2"), (2, "ps-async")])
+def test_the_others_go_on_from_the_last_commit(tmp_path: Path, rank: int, mode: str) -> None:
+    ended = train(tmp_path, KILL.format(rank=rank), mode=mode)
     assert ended.code == 0 and ended.summary["outcome"] == "completed", ended.text
     assert ended.summary["workers_lost"] == 1 and ended.summary["steps"] == 20
     found = ends(ended)
@@ -61,9 +61,10 @@ def test_the_others_go_on_from_the_last_commit(tmp_path: Path, rank: int) -> Non
     assert len({bits for *_, bits in found}) == 1
 
 
-def test_a_process_that_is_started_again_is_let_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["ring", "ps-sync"])
+def test_a_process_that_is_started_again_is_let_in(tmp_path: Path, mode: str) -> None:
     # They train until it is there.
-    ended = train(tmp_path, KILL.format(rank=0), "--restarts", "1",
+    ended = train(tmp_path, KILL.format(rank=0), "--restarts", "1", mode=mode,
                   last="(20 if hvd.size() == 3 else state.step + 1)")
     assert ended.code == 0 and ended.summary["outcome"] == "completed", ended.text
     said = re.findall(r"sizes ([\d ]*)rank (\d) of 3 step \d+ (\w{16})", ended.text)
@@ -83,9 +84,42 @@ def test_a_loss_without_commits_goes_on_from_the_beginning(tmp_path: Path) -> No
     assert ended.code == 0 and len(ends(ended)) == 2, ended.text
 
 
-def test_servers_are_refused_by_name(tmp_path: Path) -> None:
-    ended = train(tmp_path, "pass", mode="ps-sync")
-    assert ended.code != 0 and "--on-loss commit" in ended.text, ended.text
+# The state of Adam, and a rate of the script's own, are those of the commit.
+ADAM = SCRIPT.replace("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters(), lr=0.01 * size)")
+RESCALE = "if state.step == 4: optimizer.param_groups[0]['lr'] = 0.005 * hvd.size()\n        "
+
+
+def test_ring_and_ps_sync_go_on_with_the_same_bits(tmp_path: Path) -> None:
+    script = ADAM.replace("{strike}", RESCALE + KILL.format(rank=1)).replace("{last}", "20")
+    found = []
+    for mode, variables in (("ring", {"RINGSIDE_UPDATES": "job"}), ("ps-sync", {})):
+        ended = run(tmp_path, script, "--on-loss", "commit", workers=3, mode=mode, variables=variables)
+        assert ended.code == 0 and ended.summary["workers_lost"] == 1, ended.text
+        assert len({bits for *_, bits in ends(ended)}) == 1 and len(ends(ended)) == 2, ended.text
+        found.append(ends(ended))
+    assert found[0] == found[1], found
+
+
+def test_a_server_that_is_lost_is_done_without(tmp_path: Path) -> None:
+    ended = train(tmp_path, "pass", "-s", "2", "--fault", "shard=1,step=11,kill", mode="ps-sync")
+    assert ended.code == 0 and ended.summary["steps"] == 20, ended.text
+    assert len({bits for *_, bits in re.findall(r"rank (\d) of 3 step (20) (\w{16})", ended.text)}) == 1
+
+
+def test_what_no_commit_holds_is_refused_by_name(tmp_path: Path) -> None:
+    ended = train(tmp_path, "pass", "--gradients-per-update", "2", mode="ps-async")
+    assert ended.code != 0 and "--gradients-per-update 1" in ended.text, ended.text
+
+
+def test_evaluations_that_are_taken_back_are_not_in_the_summary(tmp_path: Path) -> None:
+    report = ("if state.step % 2: hvd.report(accuracy=1.0 if state.step == 9 and not resets else state.step / 100)"
+              "\n        " + KILL.format(rank=1).replace("== 9", "== 11"))
+    script = SCRIPT.replace("% 2 == 0", "% 4 == 0").replace("{strike}", report).replace("{last}", "20")
+    ended = run(tmp_path, script, "--on-loss", "commit", workers=3)
+    assert ended.code == 0 and ended.summary["workers_lost"] == 1, ended.text
+    told = [round(100 * epoch["test_accuracy"]) for epoch in ended.summary["epochs"]]
+    assert told == list(range(1, 20, 2)), told
+    assert ended.summary["best_accuracy"] == 0.19 and ended.summary["best_epoch"] == 10
 
 
 def test_a_sampler_deals_what_is_left_of_an_epoch(tmp_path: Path) -> None:

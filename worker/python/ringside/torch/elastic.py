@@ -14,7 +14,7 @@
 The launcher has to be told: `ringside run -n 4 --mode ring --on-loss commit -- python3 train.py`.
 When a process is lost, those that are left go back to their last commit, of which rank 0 gives its
 own to all, and call the function again. When one comes, they do so from the commit at which it is
-let in, so nothing is made twice.
+let in, so nothing is made twice. In modes with servers, these begin anew with what rank 0 has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import torch
 from torch.utils.data import Sampler
 
 from ringside import _job
-from ringside._library import HorovodInternalError, HostsUpdatedInterrupt, UnsupportedError
+from ringside._library import HorovodInternalError, HostsUpdatedInterrupt
 from ringside.torch.collectives import (
     allgather_object,
     broadcast_object,
@@ -72,21 +72,33 @@ class State:
     def commit(self) -> None:
         """Keeps the state to go back to. All processes call it after the same steps, and wait for
         each other. Raises HostsUpdatedInterrupt if processes wait to be let in."""
-        self._save()
-        _job.current().commit()
+        job = _job.current()
+        steps = job.steps_made()
+        try:
+            job.commit()
+        except HostsUpdatedInterrupt:
+            self._save(steps)
+            raise
+        self._save(steps)  # now that it counts, so that it is of the steps that the job knows
 
     def check_host_updates(self) -> None:
         """commit() alone lets processes in: what is made after it would be lost to them."""
 
-    def _save(self) -> None:
+    def _save(self, steps: int) -> None:
+        optimizer = _job.current().optimizer
+        if optimizer is not None:
+            optimizer._ringside.take_committed()
         self.save()
-        self._saved_steps = _job.current().steps_made()
+        self._saved_steps = steps
 
     def _sync(self) -> None:
         """Rank 0 gives the state to all, and all go on from the step that it is of."""
+        job = _job.current()
         self._saved_steps = int(broadcast_object(self._saved_steps, root_rank=0))
         self.sync()
-        _job.current().go_on(self._saved_steps)
+        job.go_on(self._saved_steps)
+        if job.optimizer is not None:
+            job.optimizer._ringside.agree_again()
 
     def save(self) -> None:
         raise NotImplementedError
@@ -270,15 +282,6 @@ class ElasticSampler(Sampler):  # type: ignore[misc]
         return len(self._indices)
 
 
-def _check_mode() -> None:
-    mode = _job.current().mode
-    if mode.startswith("ps-"):
-        raise UnsupportedError(
-            f"elastic.run: in mode {mode} servers hold the parameters, which no commit has: use "
-            "--mode ring --on-loss commit"
-        )
-
-
 def _rejoin(state: State) -> None:
     """Becomes one of the job's next processes, however often they change meanwhile."""
     job = _job.current()
@@ -299,7 +302,6 @@ def run(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def train(state: State, *arguments: Any, **keywords: Any) -> Any:
-        _check_mode()
         while True:
             try:
                 state._sync()

@@ -16,7 +16,7 @@ from ringside._library import JobDescription, RingsideError, UnsupportedError
 
 OWN_UPDATES = "--mode ring without updates='job' (RINGSIDE_UPDATES)"  # the script makes them
 
-_OPEN = b"auto"  # as the job's optimizer: its options leave it to the script
+OPEN = b"auto"  # as the job's optimizer: its options leave it to the script
 
 # Of a class of torch: settings that have to have one value, because the job knows no other.
 _FIXED: dict[str, dict[str, Any]] = {
@@ -153,11 +153,16 @@ def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
 
 def agree(optimizer: torch.optim.Optimizer, job: Job) -> None:
     """Gives the job the script's optimizer, or compares the two, if its options name one."""
-    if job.description.optimizer == _OPEN:
-        _, kind = _describe(optimizer, job.mode)
-        settings = _settings_of(kind, optimizer.param_groups[0])
-        job.set_optimizer(kind, _first_rate(optimizer), settings)
+    if job.description.optimizer == OPEN:
+        say(optimizer, job)
     check(optimizer, job.description)
+
+
+def say(optimizer: torch.optim.Optimizer, job: Job) -> None:
+    """Gives the job the script's optimizer, with its settings of now."""
+    _, kind = _describe(optimizer, job.mode)
+    settings = _settings_of(kind, optimizer.param_groups[0])
+    job.set_optimizer(kind, _first_rate(optimizer), settings)
 
 
 class GroupSettings:

@@ -46,6 +46,7 @@ class Exchange:
         self._find_factors = find_factors
         self._before, self._after = find_factors()  # of gradients, around the exchange
         self.makes_updates = makes_updates  # the script's optimizer does
+        self._says_optimizer = self._job.description.optimizer == job_optimizers.OPEN
         if not self.makes_updates:
             job_optimizers.agree(optimizer, self._job)
         self._vectors = FlatVectors(self._job, parameters)
@@ -53,9 +54,7 @@ class Exchange:
         if self.makes_updates:
             self._job.call("keep_gradients")
         else:
-            self._settings = job_optimizers.GroupSettings(
-                optimizer, self._job, [parameter for _, parameter in parameters]
-            )
+            self._say_groups()
         self._known = {id(parameter) for _, parameter in parameters}
         count = len(parameters)
         self._passes = [0] * count  # backward passes of each parameter in this step
@@ -81,6 +80,22 @@ class Exchange:
         self._job_started = self._step_begun = self._job_over = False
         self.is_synchronized = self.skips = False
         self._vectors.forget_gradients()
+
+    def _say_groups(self) -> None:
+        parameters = [slot.parameter for slot in self._vectors.slots]
+        self._settings = job_optimizers.GroupSettings(self._optimizer, self._job, parameters)
+
+    def agree_again(self) -> None:
+        """Before the start, all have the same settings, which may be others than at first."""
+        if self._says_optimizer and not self.makes_updates and not self._job_started:
+            job_optimizers.say(self._optimizer, self._job)
+            self._say_groups()
+
+    def take_committed(self) -> None:
+        """All have committed: servers' parameters of now, where the script has copies of them."""
+        if self._has_servers and self._job_started:
+            self._vectors.give_parameters()
+            self._versions = self._vectors.versions()
 
     def _add_hooks(self, index: int, parameter: torch.Tensor) -> None:
         """One before a gradient is written, and one after."""
