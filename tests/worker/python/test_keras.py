@@ -167,6 +167,13 @@ def test_another_backend_is_refused_by_name() -> None:
     assert "Keras runs on tensorflow, whose training step is compiled as a whole" in ended.stderr, ended.stderr
 
 
+def test_elastic_is_refused_by_name() -> None:
+    ended = subprocess.run([keras_python(), "-c", "import ringside.keras as hvd; hvd.elastic"],
+                           env=environment(KERAS_BACKEND="torch"), capture_output=True, text=True,
+                           timeout=LIMIT, check=False)
+    assert "ringside.keras has no elastic: fit() cannot be called again" in ended.stderr, ended.stderr
+
+
 @pytest.mark.parametrize("mode", ["ring", "ps-sync"])
 def test_the_example_trains_on_real_images(tmp_path: Path, mode: str) -> None:
     folder = os.environ.get("RINGSIDE_DATA")

@@ -51,10 +51,11 @@ def test_one_process_in_ring_has_the_bits_of_plain_torch(tmp_path: Path, optimiz
     assert completed(tmp_path, script, workers=1).values() == [plain(script)]
 
 
-@pytest.mark.parametrize("optimizer", [MOMENTUM, ADAM])
-def test_ring_and_ps_sync_end_with_the_same_bits(tmp_path: Path, optimizer: str) -> None:
+@pytest.mark.parametrize(("optimizer", "sizes"), [(MOMENTUM, (1, 2, 3)), (ADAM, (2, 3, 4))])
+def test_ring_and_ps_sync_end_with_the_same_bits(tmp_path: Path, optimizer: str,
+                                                 sizes: tuple[int, ...]) -> None:
     script = TRAIN.format(optimizer=optimizer)
-    for workers in (2, 3):
+    for workers in sizes:
         ring = completed(tmp_path, script, *OPTIONS[optimizer], workers=workers,
                          variables={"RINGSIDE_UPDATES": "job"})
         servers = completed(tmp_path, script, *OPTIONS[optimizer], workers=workers,
@@ -73,13 +74,17 @@ def test_two_processes_train_as_one_with_the_whole_batch(tmp_path: Path) -> None
     assert torch.allclose(torch.tensor(eval(values[0])), whole, atol=1e-6)
 
 
-def test_ps_async_is_as_stale_as_others_are_many(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workers", "each"), [(2, 1), (3, 2)])
+def test_ps_async_is_as_stale_as_others_are_many(tmp_path: Path, workers: int, each: int) -> None:
+    """(N - 1) / c updates, where an update takes c gradients, if all are always busy."""
     script = TRAIN.format(optimizer="torch.optim.SGD(model.parameters(), lr=0.01)")
     script = script.replace("range(12)", "range(300)").replace(
         "print(digest(model))", "hvd.barrier()\nprint(0 <= hvd.staleness() < 300)")
-    ended = completed(tmp_path, script, "--optimizer", "sgd", "--lr", "0.01", mode="ps-async")
-    assert ended.values() == ["True", "True"]
-    assert 0.3 < ended.summary["staleness"]["mean"] < 1.2, ended.summary["staleness"]
+    ended = completed(tmp_path, script, "--optimizer", "sgd", "--lr", "0.01", "--gradients-per-update",
+                      str(each), mode="ps-async", workers=workers)
+    assert ended.values() == ["True"] * workers
+    law = (workers - 1) / each
+    assert 0.3 * law < ended.summary["staleness"]["mean"] < 1.2 * law, ended.summary["staleness"]
     times = ended.summary["ms_per_step"]  # without a word of the script's
     assert 0 < times["compute"] < times["total"] and times["exchange_wait"] > 0, times
 
@@ -163,11 +168,12 @@ class Net(torch.nn.Module):
         self.frozen = torch.nn.Linear(8, 8).requires_grad_(False)
         self.unused = torch.nn.Linear(8, 8)
         self.narrow = torch.nn.Linear(8, 2).bfloat16()
+        self.thin = torch.nn.ParameterDict({"weight": torch.nn.Parameter(torch.ones(2).half())})
 
     def forward(self, x):
         x = self.conv(x).mean((2, 3))
         x = self.again(self.shared(x).tanh()) + self.frozen(x)
-        return self.narrow(x.bfloat16()).float()
+        return self.narrow(x.bfloat16()).float() * self.thin["weight"].float()
 
 net = Net()
 before = {name: value.clone() for name, value in net.state_dict().items()}
@@ -189,7 +195,7 @@ def test_parameters_of_all_kinds_are_trained(tmp_path: Path, mode: str) -> None:
     ended = completed(tmp_path, KINDS, "--optimizer", "sgd", "--lr", "0.1", mode=mode)
     values = ended.values()
     assert len(values) == 2 and values[0] == values[1]
-    assert values[0].split()[1:] == ["True", "again", "conv", "narrow", "shared"], values
+    assert values[0].split()[1:] == ["True", "again", "conv", "narrow", "shared", "thin"], values
 
 
 REFUSED = """

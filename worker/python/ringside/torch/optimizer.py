@@ -135,14 +135,18 @@ class Exchange:
                 ) from None
             raise
         self._job_started = True
-        self._next_step()
+        # In the midst of the first backward pass, which needs the parameters as they are.
+        self._begin_next(gives=False)
 
     def _next_step(self) -> None:
         """The parameters of the last step are there, and there is another one, or not."""
+        self._begin_next(gives=not self.makes_updates)
+
+    def _begin_next(self, gives: bool) -> None:
         self._job_over = self._job.call("begin_step") == _library.END
         if not self._job_over:
             self._job.call("await", _library.ALL)
-        if not self.makes_updates:
+        if gives:
             self._vectors.give_parameters()
         if self._has_servers:
             self._versions = self._vectors.versions()
