@@ -35,8 +35,14 @@ handle = hvd.allreduce_async_(x.clone(), op=hvd.Sum)
 assert hvd.poll(handle)
 same(hvd.synchronize(handle), total)
 same(hvd.grouped_allreduce([x, x], op=hvd.Sum)[1], total)
-same(hvd.reducescatter(torch.arange(7.0), op=hvd.Sum),
-     3 * torch.tensor_split(torch.arange(7.0), 3)[rank])
+part = 3 * torch.tensor_split(torch.arange(7.0), 3)[rank]
+same(hvd.reducescatter(torch.arange(7.0), op=hvd.Sum), part)
+same(hvd.synchronize(hvd.reducescatter_async(torch.arange(7.0), op=hvd.Sum)), part)
+same(hvd.synchronize(hvd.grouped_reducescatter_async([torch.arange(7.0)], op=hvd.Sum))[0], part)
+same(hvd.synchronize(hvd.grouped_allreduce_async([x, x], op=hvd.Sum))[0], total)
+y = x.clone()
+hvd.synchronize(hvd.grouped_allreduce_async_([x.clone(), y], op=hvd.Sum))
+same(y, total)
 """
 
 MOVED = """
@@ -47,7 +53,9 @@ same(z, torch.ones(2, 2))
 same(hvd.allgather(torch.full((rank, 2), float(rank))), [[1.0, 1], [2, 2], [2, 2]])
 same(hvd.allgather(torch.tensor(float(rank))), [0.0, 1, 2])
 same(hvd.allgather(torch.zeros(0, 4)), torch.zeros(0, 4))
+same(hvd.synchronize(hvd.grouped_allgather_async([torch.tensor(rank), x]))[0], [0, 1, 2])
 same(hvd.alltoall(torch.arange(3) + 10 * rank), [rank, 10 + rank, 20 + rank])
+same(hvd.synchronize(hvd.alltoall_async(torch.arange(3) + 10 * rank)), [rank, 10 + rank, 20 + rank])
 rows, counts = hvd.alltoall(torch.arange(6) + 10 * rank, splits=torch.tensor([1, 2, 3]))
 same(counts, [rank + 1] * 3)
 begin = [0, 1, 3][rank]

@@ -155,6 +155,36 @@ for call in (lambda: hvd.join(), lambda: hvd.init(comm=[0]), lambda: hvd.nonsens
 """
 
 
+# What `import horovod.torch as hvd` has, by the documentation of 0.28.
+HOROVOD = """
+allgather allgather_async allgather_object allreduce allreduce_ allreduce_async allreduce_async_ alltoall
+alltoall_async barrier broadcast broadcast_ broadcast_async broadcast_async_ broadcast_object
+broadcast_optimizer_state broadcast_parameters ccl_built cross_rank cross_size cuda_built ddl_built
+gloo_built gloo_enabled grouped_allgather grouped_allgather_async grouped_allreduce grouped_allreduce_
+grouped_allreduce_async grouped_allreduce_async_ grouped_reducescatter grouped_reducescatter_async init
+is_homogeneous is_initialized join local_rank local_size mpi_built mpi_enabled mpi_threads_supported
+nccl_built poll rank reducescatter reducescatter_async rocm_built shutdown size synchronize elastic
+Adasum Average Compression DistributedOptimizer Max Min Product Sum
+ProcessSet SyncBatchNorm add_process_set global_process_set remove_process_set run
+sparse_allreduce_async start_timeline stop_timeline
+"""
+
+
+def test_every_name_of_horovod_is_there_or_says_what_to_do(tmp_path: Path) -> None:
+    ended = completed(tmp_path, f"""
+refused = []
+for name in {HOROVOD!r}.split():
+    try:
+        assert getattr(hvd, name) is not None
+    except AttributeError as error:
+        assert f"has no {{name}}: " in str(error), error
+        refused.append(name)
+print(*refused)
+""", workers=1)
+    assert ended.values() == ["ProcessSet SyncBatchNorm add_process_set global_process_set remove_process_set run "
+                              "sparse_allreduce_async start_timeline stop_timeline"]
+
+
 def test_what_is_not_offered_says_what_to_do(tmp_path: Path) -> None:
     lines = run(tmp_path, REFUSED, workers=1).lines[0]
     wanted = ["cut the data with drop_last=True", "call init() alone",

@@ -8,7 +8,7 @@ in the place of `import horovod.torch as hvd` is the only change that a script n
 
 and in any other mode: ps-sync, ps-ssp:S, ps-async. In `ring` the gradients of all processes are
 averaged, and the script's own optimizer makes the update. In the ps modes servers make it, with the
-optimizer that the job's options say; DistributedOptimizer checks that the script has the same one.
+script's optimizer; if the job's options say one, DistributedOptimizer checks that it is the same.
 """
 
 from ringside._library import RingsideError, UnsupportedError
@@ -44,6 +44,16 @@ from ringside.torch.collectives import (
     synchronize,
 )
 from ringside.torch.compression import Compression
+from ringside.torch.forms import (
+    alltoall_async,
+    grouped_allgather,
+    grouped_allgather_async,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+    grouped_reducescatter,
+    grouped_reducescatter_async,
+    reducescatter_async,
+)
 from ringside.torch.optimizer import DistributedOptimizer
 from ringside.torch.process import (
     ccl_built,
@@ -92,6 +102,7 @@ __all__ = [
     "allreduce_async",
     "allreduce_async_",
     "alltoall",
+    "alltoall_async",
     "barrier",
     "broadcast",
     "broadcast_",
@@ -108,8 +119,14 @@ __all__ = [
     "elastic",
     "gloo_built",
     "gloo_enabled",
+    "grouped_allgather",
+    "grouped_allgather_async",
     "grouped_allreduce",
     "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
     "init",
     "is_homogeneous",
     "is_initialized",
@@ -124,6 +141,7 @@ __all__ = [
     "poll",
     "rank",
     "reducescatter",
+    "reducescatter_async",
     "report",
     "rocm_built",
     "shutdown",

@@ -59,9 +59,9 @@ _NARROW = (torch.float16, torch.bfloat16)  # summed as float32
 
 
 class Handle:
-    """Of an async call. `synchronize` takes its result."""
+    """Of an async call. `synchronize` takes its result: a tensor, or what a grouped one has."""
 
-    def __init__(self, result: torch.Tensor):
+    def __init__(self, result: Any):
         self.result = result
 
 
@@ -319,7 +319,7 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: str | None = No
     return Handle(broadcast_(tensor, root_rank))
 
 
-def synchronize(handle: Handle) -> torch.Tensor:
+def synchronize(handle: Handle) -> Any:
     """The result of an async call."""
     return handle.result
 
