@@ -1,4 +1,5 @@
 /* Tests that contradictory settings of a job are rejected, with advice. */
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "tests/support/common/sample_job.h"
@@ -69,6 +70,27 @@ static void a_program_of_its_own_may_make_as_many_steps_as_it_likes(void **state
                       "a length for a rate that changes: --steps COUNT");
     sample_job_refuse(SAMPLE_JOB("model=external:mine", "warmup-epochs=1"),
                       "a length for a rate that changes: --steps COUNT");
+}
+
+static void a_program_may_commit_where_nothing_else_keeps_gradients(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"mode=ring", "mode=ps-sync", "mode=ps-ssp:2",
+                                        "mode=ps-async"};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        const struct job job =
+            sample_job_resolved(SAMPLE_JOB("model=external:mine", modes[i], "on-loss=commit"));
+        assert_true(job_may_commit(&job) && job_may_go_on(&job) && !job_may_redeal(&job));
+    }
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "on-loss=commit"), "is for a program of its own");
+#define COMMIT(...) SAMPLE_JOB("model=external:mine", "on-loss=commit", "workers=3", __VA_ARGS__)
+    sample_job_refuse(COMMIT("mode=ps-sync", "backup=1"), "--backup 0");
+    sample_job_refuse(COMMIT("mode=ps-async", "gradients-per-update=2"),
+                      "--gradients-per-update 1");
+    sample_job_refuse(COMMIT("mode=ps-async", "remedy=dc"), "--remedy none");
+    sample_job_refuse(COMMIT("mode=ring", "straggler=rank=1,factor=2"), "leave out --straggler");
+    sample_job_refuse(COMMIT("mode=ring", "min-workers=4"), "--min-workers 4 is more than the 3");
+#undef COMMIT
 }
 
 static void more_workers_than_a_job_begins_with_cannot_have_to_be_left(void **state)
@@ -298,6 +320,7 @@ int main(void)
         cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
         cmocka_unit_test(a_program_of_its_own_gets_only_what_it_can_do),
         cmocka_unit_test(a_program_of_its_own_may_make_as_many_steps_as_it_likes),
+        cmocka_unit_test(a_program_may_commit_where_nothing_else_keeps_gradients),
         cmocka_unit_test(more_workers_than_a_job_begins_with_cannot_have_to_be_left),
         cmocka_unit_test(a_remedy_needs_what_it_mends),
         cmocka_unit_test(servers_on_a_gpu_say_what_they_do_not_do),

@@ -345,6 +345,7 @@ static void states_begin_at_0_and_are_as_many_as_the_rule_keeps(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct optimizer *optimizer = create(cases[i].name, &defaults, 100);
         assert_int_equal(optimizer_state_count(optimizer), cases[i].state_count);
+        assert_int_equal(optimizer_states_of((enum optimizer_kind)i), cases[i].state_count);
         for (uint32_t j = 0; j < cases[i].state_count; j++) {
             for (unsigned k = 0; k < 100; k++) {
                 assert_true(optimizer_state(optimizer, j)[k] == 0);
