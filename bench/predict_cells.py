@@ -5,6 +5,7 @@ import random
 
 MODELS = ("cnn", "resnet20", "lenet5")
 CALIBRATION_STEPS = {"cnn": 150, "resnet20": 100, "lenet5": 400}
+CALIBRATION_RUNS = ("local", "ring", "ring-small-buckets", "ps-sync", "ring-few-cores")
 DESIGNS = ("ring:ring", "ring:halving-doubling", "ring:direct", "ring:auto", "ps-sync:1", "ps-sync:2",
            "ps-sync:4", "ps-ssp:2", "ps-async")
 STRAGGLERS = {"straggler": "rank=1,factor=1.5"}

@@ -40,3 +40,20 @@ bool cores_leave(const uint32_t *cores, uint32_t count)
     // From here on it may run where it might before.
     return sched_setaffinity(0, sizeof(allowed), &allowed) == 0 && has_left;
 }
+
+bool cores_leave_to(pid_t process, uint32_t count)
+{
+    cpu_set_t allowed, chosen;
+    CPU_ZERO(&allowed);
+    CPU_ZERO(&chosen);
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+        return false;
+    }
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        bool has_enough = count > 0 && CPU_COUNT(&chosen) == (int)count;
+        if (CPU_ISSET(core, &allowed) && !has_enough) {
+            CPU_SET(core, &chosen);
+        }
+    }
+    return sched_setaffinity(process, sizeof(chosen), &chosen) == 0;
+}

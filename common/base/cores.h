@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define CORES_UNKNOWN UINT32_MAX
 
@@ -18,5 +19,9 @@ uint32_t cores_current(void);
 /* Moves the calling thread to a core that is none of these. Where it may run stays as it was, so
  * the kernel may move it again. False if there is no other one that it may run on. */
 bool cores_leave(const uint32_t *cores, uint32_t count);
+
+/* Lets a process, and what it starts from then on, run on so many of the cores that the calling
+ * thread may run on; 0: on all of them. False if the kernel refuses. */
+bool cores_leave_to(pid_t process, uint32_t count);
 
 #endif

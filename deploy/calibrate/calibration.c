@@ -265,12 +265,16 @@ static void take_message(struct maker *maker)
     }
     double send_s = sends.seconds / (double)sends.count;
     double receive_s = receives.seconds / (double)receives.count;
-    if (calibration_message(maker->runs, maker->run_count, &made->costs.message_s)) {
-        quantity_format(made->costs.message_s, QUANTITY_TIME, text);
+    struct fit_share share;
+    if (calibration_message(maker->runs, maker->run_count, &share)) {
+        made->costs.message_s = share.part_s;
+        made->costs.message_bandwidth = share.byte_s > 0 ? 1 / share.byte_s : 0;
+        quantity_format(share.part_s, QUANTITY_TIME, text);
+        quantity_format(made->costs.message_bandwidth, QUANTITY_BANDWIDTH, send_text);
         calibration_add_note(&made->cost_notes, "message", false,
-                             "%s: what threads that send and receive take of a core, without sums, "
-                             "for each of %llu sends and %llu receives",
-                             text, (unsigned long long)sends.count,
+                             "%s and %s: what threads that send and receive take of a core, "
+                             "without sums, for each of %llu sends and %llu receives",
+                             text, send_text, (unsigned long long)sends.count,
                              (unsigned long long)receives.count);
         return;
     }
@@ -394,7 +398,11 @@ static void find_runs(struct maker *maker)
     for (size_t i = 1; i < maker->run_count; i++) {
         const struct calibration_run *run = maker->runs[i];
         maker->narrowest = run->workers < maker->narrowest->workers ? run : maker->narrowest;
-        widest = run->workers >= widest->workers ? run : widest; // servers come last
+        // Servers come last. A run on fewer cores than there are says less of the host.
+        bool is_wider =
+            run->workers > widest->workers ||
+            (run->workers == widest->workers && run->hosts[0].cores >= widest->hosts[0].cores);
+        widest = is_wider ? run : widest;
     }
     maker->made->widest = widest;
 }

@@ -4,6 +4,8 @@
 #include "deploy/calibrate/fit.h"
 #include "deploy/predict/fields.h"
 
+#include <math.h>
+
 bool calibration_knows_cores(const struct calibration_run *run)
 {
     return run->observation.cores.workers.processes > 0 && !run->observation.has_gpu &&
@@ -29,23 +31,54 @@ double calibration_core_share(const struct calibration_run *run)
                : 1;
 }
 
-bool calibration_message(struct calibration_run *const *runs, size_t run_count,
-                         double *ret_message_s)
+bool calibration_is_crowded(const struct calibration_run *run)
 {
-    double all_s = 0, ends = 0;
+    return run->host_count == 1 && run->hosts[0].cores < run->workers * run->threads;
+}
+
+/* What messages took in each kind of processes of each run: of the threads that send and receive,
+ * or of those that carry, besides `input_s` of a worker. Runs in which workers took turns count
+ * where there are no others. Returns how many there are. */
+static size_t list_loads(struct calibration_run *const *runs, size_t run_count, bool carries,
+                         double input_s, struct fit_load ret_loads[2 * CALIBRATION_RUNS_MAX])
+{
+    size_t count = 0;
+    bool has_calm = false;
+    for (size_t i = 0; i < run_count; i++) {
+        has_calm =
+            has_calm || (!calibration_is_crowded(runs[i]) && calibration_knows_cores(runs[i]) &&
+                         runs[i]->observation.cores.workers.ends > 0);
+    }
     for (size_t i = 0; i < run_count; i++) {
         const struct observation *seen = &runs[i]->observation;
-        const struct observed_cpu *workers = &seen->cores.workers, *servers = &seen->cores.servers;
-        if (!calibration_knows_cores(runs[i]) || workers->ends <= 0) {
+        const struct observed_cpu *both[2] = {&seen->cores.workers, &seen->cores.servers};
+        const double work_s[2] = {seen->sums.seconds, seen->served.seconds};
+        if (!calibration_knows_cores(runs[i]) || (has_calm && calibration_is_crowded(runs[i]))) {
             continue;
         }
-        all_s +=
-            workers->processes * workers->messages_s + servers->processes * servers->messages_s;
-        all_s -= (seen->sums.seconds + seen->served.seconds) / (double)seen->job_steps;
-        ends += workers->processes * workers->ends + servers->processes * servers->ends;
+        for (size_t j = 0; j < 2; j++) {
+            double own_s = both[j]->others_s - (j == 0 ? input_s : 0);
+            if (both[j]->processes == 0 || both[j]->ends <= 0) {
+                continue;
+            }
+            if (!carries) {
+                own_s = both[j]->messages_s -
+                        work_s[j] / (double)seen->job_steps / (double)both[j]->processes;
+            }
+            ret_loads[count++] =
+                (struct fit_load){both[j]->ends, both[j]->bytes, own_s > 0 ? own_s : 0};
+        }
     }
-    *ret_message_s = ends > 0 ? all_s / ends : 0;
-    return *ret_message_s > 0;
+    return count;
+}
+
+bool calibration_message(struct calibration_run *const *runs, size_t run_count,
+                         struct fit_share *ret_share)
+{
+    struct fit_load loads[2 * CALIBRATION_RUNS_MAX] = {{0}};
+    size_t count = list_loads(runs, run_count, false, 0, loads);
+    *ret_share = fit_share(loads, count);
+    return ret_share->part_s > 0 || ret_share->byte_s > 0;
 }
 
 /* A run without messages shows what other threads do besides: they read batches. */
@@ -70,18 +103,7 @@ static void take_carriage(struct calibration_run *const *runs, size_t run_count,
 {
     struct fit_load loads[2 * CALIBRATION_RUNS_MAX] = {{0}};
     char message[QUANTITY_BYTES], bandwidth[QUANTITY_BYTES];
-    size_t count = 0;
-    for (size_t i = 0; i < run_count; i++) {
-        const struct observed_cores *seen = &runs[i]->observation.cores;
-        const struct observed_cpu *both[2] = {&seen->workers, &seen->servers};
-        for (size_t j = 0; j < 2 && calibration_knows_cores(runs[i]); j++) {
-            double others_s = both[j]->others_s - (j == 0 ? made->costs.input_s : 0);
-            if (both[j]->processes > 0 && both[j]->ends > 0) {
-                loads[count++] =
-                    (struct fit_load){both[j]->ends, both[j]->bytes, others_s > 0 ? others_s : 0};
-            }
-        }
-    }
+    size_t count = list_loads(runs, run_count, true, made->costs.input_s, loads);
     const struct fit_share share = fit_share(loads, count);
     made->costs.carriage_message_s = share.part_s;
     made->costs.carriage_bandwidth = share.byte_s > 0 ? 1 / share.byte_s : 0;
@@ -105,7 +127,7 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
         const struct calibration_run *run = runs[i];
         const struct observed_cores *seen = &run->observation.cores;
         if (!calibration_knows_cores(run) || run->workers < 2 || run->host_count != 1 ||
-            run->hosts[0].cores < 2 || seen->step_s <= 0) {
+            calibration_is_crowded(run) || run->hosts[0].cores < 2 || seen->step_s <= 0) {
             continue;
         }
         double others =
@@ -127,6 +149,35 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
                          made->costs.crowding);
 }
 
+/* How much longer cores work for a step where threads take turns, with each doubling of these. */
+static void take_turns(struct calibration_run *const *runs, size_t run_count,
+                       const struct calibration_run *narrowest, struct calibration *made)
+{
+    double alone_s = compute_s(narrowest), sum = 0;
+    uint32_t count = 0;
+    bool is_known = calibration_knows_cores(narrowest) && !calibration_is_crowded(narrowest);
+    for (size_t i = 0; i < run_count && is_known && alone_s > 0; i++) {
+        const struct calibration_run *run = runs[i];
+        if (calibration_knows_cores(run) && calibration_is_crowded(run) &&
+            run->hosts[0].cores > 0) {
+            double doublings = log2((double)run->workers * run->threads / run->hosts[0].cores);
+            double calm_s = alone_s * (run->hosts[0].cores > 1 ? made->costs.crowding : 1);
+            sum += (compute_s(run) - calm_s) / alone_s / doublings;
+            count++;
+        }
+    }
+    if (count == 0) {
+        calibration_add_note(&made->cost_notes, "turns", true,
+                             "none: no run has fewer cores than threads that compute");
+        return;
+    }
+    made->costs.turns = 1 + (sum > 0 ? sum / count : 0);
+    calibration_add_note(&made->cost_notes, "turns", false,
+                         "%.3f times as long with two threads that compute on each core: steps of "
+                         "workers with too few beside those of one",
+                         made->costs.turns);
+}
+
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_run *narrowest,
                             struct calibration *calibration)
@@ -139,4 +190,5 @@ void calibration_take_cores(struct calibration_run *const *runs, size_t run_coun
     take_input(narrowest, calibration);
     take_carriage(runs, run_count, calibration);
     take_crowding(runs, run_count, narrowest, calibration);
+    take_turns(runs, run_count, narrowest, calibration);
 }

@@ -4,6 +4,7 @@
 #define DEPLOY_CALIBRATE_CALIBRATION_CORES_H
 
 #include "deploy/calibrate/calibration.h"
+#include "deploy/calibrate/fit.h"
 
 /* Whether a run says how long cores worked for what it computed and sent. A GPU computes without
  * them, and of several threads only one is known. */
@@ -13,12 +14,16 @@ bool calibration_knows_cores(const struct calibration_run *run);
  * known. */
 double calibration_core_share(const struct calibration_run *run);
 
-/* Time of a core for each end of a message with values, without sums and updates. False: no run
- * shows it. */
-bool calibration_message(struct calibration_run *const *runs, size_t run_count,
-                         double *ret_message_s);
+/* Whether its workers had fewer cores than threads that compute, so that they took turns. */
+bool calibration_is_crowded(const struct calibration_run *run);
 
-/* Threads, input, carriage and crowding, with their notes. `narrowest` is one of the runs. */
+/* Time of a core for each end of a message with values, without sums and updates: of the message,
+ * and of its bytes. False: no run shows it. */
+bool calibration_message(struct calibration_run *const *runs, size_t run_count,
+                         struct fit_share *ret_share);
+
+/* Threads, input, carriage, crowding and turns, with their notes. `narrowest` is one of the runs.
+ */
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_run *narrowest,
                             struct calibration *calibration);

@@ -116,6 +116,9 @@ static void set_cores(json_t *object, const struct costs *costs)
     if (costs->crowding > 0) {
         json_object_set_new(object, "crowding", json_real(costs->crowding));
     }
+    if (costs->turns > 0) {
+        json_object_set_new(object, "turns", json_real(costs->turns));
+    }
 }
 
 static json_t *costs_json(const struct calibration *calibration)
@@ -128,6 +131,9 @@ static json_t *costs_json(const struct calibration *calibration)
                   (json_int_t)costs->batch, "layers", layers_json(calibration));
     set_quantity(object, "optimizer", costs->optimizer_s, QUANTITY_TIME);
     set_quantity(object, "message", costs->message_s, QUANTITY_TIME);
+    if (costs->message_bandwidth > 0) {
+        set_quantity(object, "message-bandwidth", costs->message_bandwidth, QUANTITY_BANDWIDTH);
+    }
     if (costs->sum_bandwidth > 0) {
         set_quantity(object, "sum", costs->sum_bandwidth, QUANTITY_BANDWIDTH);
     }

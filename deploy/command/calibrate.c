@@ -135,7 +135,7 @@ static enum exit_code run_jobs(struct work *work)
     if (code != EXIT_COMPLETED) {
         return code;
     }
-    for (size_t i = 0; i < CALIBRATION_JOB_COUNT; i++) {
+    for (size_t i = 0; i < work->jobs.count; i++) {
         work->paths[work->path_count++] = work->jobs.folders[i];
     }
     return exit_code(calibrate(work));
@@ -191,9 +191,10 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
             "Measures what a worker's step and messages cost, and writes it for `ringside "
             "predict`. "
             "RUN is the folder of\na run with --timeline, in local, ring or ps-sync; with several, "
-            "of one model and batch, each shows what it\ncan. Without RUN, calibrate runs three "
-            "short jobs itself, with the options of a job: one worker alone\n(local), then ring "
-            "and ps-sync, over tcp unless --transport says otherwise, 60 steps unless --steps "
+            "of one model and batch, each shows what it\ncan. Without RUN, calibrate runs up to "
+            "five short jobs itself, with the options of a job: one worker alone\n(local), ring, "
+            "ring with small buckets, ps-sync, and on one host ring on the cores of one worker; "
+            "over tcp unless\n--transport says otherwise, 60 steps unless --steps "
             "does.\nWhat no run shows is named, with what is assumed of it.",
         .example =
             "  ringside calibrate --model cnn --batch 64 --costs costs.json --network net.json\n"

@@ -16,7 +16,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS 60
+#define STEPS        60
+#define SMALL_PARTS  16   // of the usual bucket
+#define SMALL_MB_MIN 0.01 // of a bucket
+
+static const struct {
+    const char *name; // of the folder
+    enum mode_kind mode;
+} plan[CALIBRATION_JOB_COUNT] = {
+    [CALIBRATION_LOCAL] = {"local", MODE_LOCAL},
+    [CALIBRATION_RING] = {"ring", MODE_RING},
+    [CALIBRATION_SMALL] = {"ring-small-buckets", MODE_RING},
+    [CALIBRATION_SERVERS] = {"ps-sync", MODE_PS_SYNC},
+    [CALIBRATION_TURNS] = {"ring-few-cores", MODE_RING},
+};
 
 /* Options that are given to all jobs, where the user has said nothing. */
 static void fill_job(struct calibration_jobs *jobs, const struct option_program *program)
@@ -78,20 +91,21 @@ static enum status check_asked(const struct calibration_jobs *jobs,
 /* The local job has a worker's part of the batch, and nobody who could be slow. */
 static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
 {
-    static const enum mode_kind modes[] = {[CALIBRATION_LOCAL] = MODE_LOCAL,
-                                           [CALIBRATION_RING] = MODE_RING,
-                                           [CALIBRATION_SERVERS] = MODE_PS_SYNC};
     enum status status = STATUS_OK;
     for (size_t i = CALIBRATION_JOB_COUNT; i-- > 0 && status == STATUS_OK;) {
         struct job *job = &jobs->list[i];
         *job = jobs->job;
-        job->mode.kind = modes[i];
+        job->mode.kind = plan[i].mode;
         if (i == CALIBRATION_LOCAL) {
             job->batch = jobs->list[CALIBRATION_RING].global_batch / job->workers;
             job->workers = 1;
             job->global_batch = 0;
             job->transport = TRANSPORT_AUTO;
             snprintf(job->straggler, sizeof(job->straggler), "none");
+        }
+        if (i == CALIBRATION_SMALL) {
+            double small = job->bucket_mb / SMALL_PARTS;
+            job->bucket_mb = small > SMALL_MB_MIN ? small : SMALL_MB_MIN;
         }
         status = job_resolve(job, ret_error, OPTION_ERROR_BYTES);
         if (status == STATUS_OK && job->global_batch % job->workers != 0) {
@@ -180,10 +194,12 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
 {
     const struct job *job = &jobs->list[index];
     char *folder = jobs->folders[index];
-    const char *mode = mode_choices[job->mode.kind].name;
-    snprintf(folder, LAUNCH_PATH_MAX, "%s/%s", jobs->session.options.out, mode);
-    printf("[%zu/%d] %s, %u worker%s\n", index + 1, CALIBRATION_JOB_COUNT, mode, job->workers,
-           job->workers == 1 ? "" : "s");
+    snprintf(folder, LAUNCH_PATH_MAX, "%s/%s", jobs->session.options.out, plan[index].name);
+    printf("[%zu/%zu] %s, %u worker%s%s\n", index + 1, jobs->count, mode_text(job->mode).text,
+           job->workers, job->workers == 1 ? "" : "s",
+           index == CALIBRATION_SMALL   ? ", small buckets"
+           : index == CALIBRATION_TURNS ? ", on the cores of one"
+                                        : "");
     fflush(stdout);
     if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
@@ -194,14 +210,35 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         .security = &jobs->session.security,
         .log_level = log_level_choices[jobs->session.options.log_level].name,
     };
-    return launch_job(&jobs->session.launcher, &launch);
+    if (index != CALIBRATION_TURNS) {
+        return launch_job(&jobs->session.launcher, &launch);
+    }
+    const pid_t agent = jobs->session.launcher.crew.links[0].pid;
+    if (!cores_leave_to(agent, job->threads)) {
+        log_warn("the kernel keeps workers from sharing cores: what turns take stays unknown");
+        jobs->count--;
+        return EXIT_COMPLETED;
+    }
+    enum exit_code code = launch_job(&jobs->session.launcher, &launch);
+    (void)cores_leave_to(agent, 0);
+    return code;
+}
+
+/* Whether all workers run here, and might have a core each: then they can also be made to share
+ * fewer. */
+static bool can_crowd(const struct calibration_jobs *jobs)
+{
+    const struct job *job = &jobs->list[CALIBRATION_TURNS];
+    return !jobs->session.launcher.has_others && jobs->session.launcher.crew.count == 1 &&
+           job->threads > 0 && job->threads < cores_available();
 }
 
 enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *folder)
 {
     enum status status = begin(jobs, folder);
     enum exit_code code = status == STATUS_OK ? EXIT_COMPLETED : exit_code(status);
-    for (size_t i = 0; i < CALIBRATION_JOB_COUNT && code == EXIT_COMPLETED; i++) {
+    jobs->count = CALIBRATION_JOB_COUNT - !can_crowd(jobs);
+    for (size_t i = 0; i < jobs->count && code == EXIT_COMPLETED; i++) {
         code = jobs->session.launcher.crew.interrupts > 0 ? EXIT_INTERRUPTED : run_one(jobs, i);
         if (code != EXIT_COMPLETED && code != EXIT_INTERRUPTED && jobs->is_temporary) {
             log_error("calibrate ends here, and removes its runs with their logs: --runs DIR keeps "

@@ -1,5 +1,6 @@
-/* The jobs that `ringside calibrate` runs by itself: local with one worker, ring and ps-sync with
- * several, each with a timeline. */
+/* The jobs that `ringside calibrate` runs by itself, each with a timeline: local with one worker;
+ * with several, ring, ring with small buckets, and ps-sync; on this host alone, also ring on as few
+ * cores as one of the workers needs. */
 #ifndef DEPLOY_COMMAND_CALIBRATION_JOBS_H
 #define DEPLOY_COMMAND_CALIBRATION_JOBS_H
 
@@ -12,14 +13,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CALIBRATION_LOCAL, CALIBRATION_RING, CALIBRATION_SERVERS, CALIBRATION_JOB_COUNT };
+enum {
+    CALIBRATION_LOCAL,
+    CALIBRATION_RING,
+    CALIBRATION_SMALL,
+    CALIBRATION_SERVERS,
+    CALIBRATION_TURNS, // the last, as not all calibrations have it
+    CALIBRATION_JOB_COUNT
+};
 
 /* Large: on the heap. */
 struct calibration_jobs {
     struct session session;
-    struct job job;                         // what the options ask for
-    struct job list[CALIBRATION_JOB_COUNT]; // resolved
-    char folders[CALIBRATION_JOB_COUNT][LAUNCH_PATH_MAX];
+    struct job job;                                       // what the options ask for
+    struct job list[CALIBRATION_JOB_COUNT];               // resolved
+    size_t count;                                         // of them, that are run
+    char folders[CALIBRATION_JOB_COUNT][LAUNCH_PATH_MAX]; // (count)
     bool is_temporary; // the session's folder is removed in the end
 };
 

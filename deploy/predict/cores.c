@@ -5,6 +5,7 @@
 #include "deploy/predict/heap.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct item {
@@ -22,14 +23,23 @@ struct running {
     uint32_t runner;
 };
 
-struct machine {
-    double cores;            // 0: not said
-    double clock;            // seconds that each thread has had, until `since`
-    double rate, since;      // of the clock
-    double end;              // of the first work; DBL_MAX: none
-    uint32_t busy;           // threads with work
+/* Threads that go on equally fast. */
+struct lane {
+    double clock;            // seconds that each of them has had, until `since` of the machine
+    double rate;             // of the clock
     struct running *running; // a heap, owned
     uint32_t count, room;
+};
+
+enum { LANE_COMPUTE, LANE_OTHERS, LANES };
+
+struct machine {
+    double cores; // 0: not said
+    double since;
+    double end;               // of the first work; DBL_MAX: none
+    uint32_t busy, computing; // threads with work, and those of them that compute
+    struct lane lanes[LANES];
+    uint32_t next;  // the lane that has the first work
     uint32_t place; // in the heap of machines
 };
 
@@ -52,8 +62,9 @@ static uint32_t runner_of(uint32_t process, enum cores_thread thread)
 
 static bool ends_sooner(const struct machine *a, const struct machine *b)
 {
-    return a->end < b->end || (a->end == b->end && a->end < DBL_MAX &&
-                               a->running[0].end.order < b->running[0].end.order);
+    return a->end < b->end ||
+           (a->end == b->end && a->end < DBL_MAX &&
+            a->lanes[a->next].running[0].end.order < b->lanes[b->next].running[0].end.order);
 }
 
 /* Puts a machine where it belongs, upwards or downwards. */
@@ -79,45 +90,71 @@ static void place(struct cores *cores, uint32_t index)
     machines[index].place = at;
 }
 
-/* How fast each of its threads goes on. */
-static double rate_of(const struct cores *cores, const struct machine *machine)
+/* How much longer computing takes beside others, and by turns. */
+static double slowness_of(const struct cores *cores, const struct machine *machine)
 {
     double all = machine->cores, own = cores->share.compute_threads;
     double busy = machine->busy < all ? machine->busy : all;
     double others = all > own && busy > own ? (busy - own) / (all - own) : 0;
-    double share = machine->busy > all ? all / machine->busy : 1;
-    return share / (1 + (cores->share.crowding - 1) * others);
+    double turns = machine->computing > all ? log2(machine->computing / all) : 0;
+    return 1 + (cores->share.crowding - 1) * others + (cores->share.turns - 1) * turns;
 }
 
 static void serve(struct machine *machine, double now)
 {
-    machine->clock += machine->rate * (now - machine->since);
+    for (uint32_t i = 0; i < LANES; i++) {
+        machine->lanes[i].clock += machine->lanes[i].rate * (now - machine->since);
+    }
     machine->since = now;
+}
+
+/* When the first work of a lane is done. */
+static double end_of(const struct machine *machine, uint32_t lane)
+{
+    const struct lane *own = &machine->lanes[lane];
+    if (own->count == 0) {
+        return DBL_MAX;
+    }
+    double left = own->running[0].end.at - own->clock;
+    return machine->since + (left > 0 ? left / own->rate : 0);
 }
 
 /* After threads have got work, or have done theirs. */
 static void reckon(struct cores *cores, struct machine *machine)
 {
-    machine->rate = rate_of(cores, machine);
-    machine->end = DBL_MAX;
-    if (machine->count > 0) {
-        double left = machine->running[0].end.at - machine->clock;
-        machine->end = machine->since + (left > 0 ? left / machine->rate : 0);
-    }
+    double share = machine->busy > machine->cores ? machine->cores / machine->busy : 1;
+    machine->lanes[LANE_OTHERS].rate = share;
+    machine->lanes[LANE_COMPUTE].rate = share / slowness_of(cores, machine);
+    double compute_s = end_of(machine, LANE_COMPUTE), others_s = end_of(machine, LANE_OTHERS);
+    machine->next = compute_s < others_s ? LANE_COMPUTE : LANE_OTHERS;
+    machine->end = compute_s < others_s ? compute_s : others_s;
     place(cores, (uint32_t)(machine - cores->machines));
 }
 
-static uint32_t weight_of(const struct cores *cores, uint32_t runner)
+static bool computes(uint32_t runner)
 {
-    return runner % CORES_THREADS == CORES_COMPUTE ? cores->share.compute_threads : 1;
+    return runner % CORES_THREADS == CORES_COMPUTE;
+}
+
+static struct lane *lane_of(struct machine *machine, uint32_t runner)
+{
+    return &machine->lanes[computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
+}
+
+/* A thread that gets work, or, with -1, has done all of it. */
+static void count_busy(const struct cores *cores, struct machine *machine, uint32_t runner, int by)
+{
+    int threads = computes(runner) ? (int)cores->share.compute_threads : 1;
+    machine->busy += (uint32_t)(by * threads);
+    machine->computing += (uint32_t)(computes(runner) ? by * threads : 0);
 }
 
 /* There is room for it. */
-static void run_first(struct cores *cores, struct machine *machine, uint32_t runner)
+static void run_first(struct cores *cores, struct lane *lane, uint32_t runner)
 {
     const struct item *item = &cores->items[cores->runners[runner].first - 1];
-    const struct running running = {{machine->clock + item->seconds, cores->order++}, runner};
-    heap_add(machine->running, &machine->count, &running, sizeof(running));
+    const struct running running = {{lane->clock + item->seconds, cores->order++}, runner};
+    heap_add(lane->running, &lane->count, &running, sizeof(running));
 }
 
 /* UINT32_MAX: no memory. */
@@ -141,9 +178,10 @@ bool cores_add(struct cores *cores, double now, const struct cores_work *work, d
     uint32_t index = runner_of(work->process, work->thread);
     struct runner *runner = &cores->runners[index];
     struct machine *machine = &cores->machines[cores->homes[work->process]];
+    struct lane *lane = lane_of(machine, index);
     uint32_t item = keep(cores, &(struct item){seconds, work->kind, work->token, 0});
-    if (item == UINT32_MAX || !array_has_room((void **)&machine->running, machine->count,
-                                              &machine->room, sizeof(*machine->running))) {
+    if (item == UINT32_MAX || !array_has_room((void **)&lane->running, lane->count, &lane->room,
+                                              sizeof(*lane->running))) {
         return false;
     }
     if (runner->first > 0) {
@@ -153,8 +191,8 @@ bool cores_add(struct cores *cores, double now, const struct cores_work *work, d
     }
     runner->first = runner->last = item + 1;
     serve(machine, now);
-    machine->busy += weight_of(cores, index);
-    run_first(cores, machine, index);
+    count_busy(cores, machine, index, 1);
+    run_first(cores, lane, index);
     reckon(cores, machine);
     return true;
 }
@@ -162,10 +200,11 @@ bool cores_add(struct cores *cores, double now, const struct cores_work *work, d
 struct cores_work cores_end_next(struct cores *cores, double now)
 {
     struct machine *machine = &cores->machines[cores->heap[0]];
+    struct lane *lane = &machine->lanes[machine->next];
     struct running running;
     serve(machine, now);
-    heap_take(machine->running, &machine->count, &running, sizeof(running));
-    machine->clock = running.end.at; // which rounding may have missed
+    heap_take(lane->running, &lane->count, &running, sizeof(running));
+    lane->clock = running.end.at; // which rounding may have missed
     struct runner *runner = &cores->runners[running.runner];
     uint32_t index = runner->first - 1;
     const struct item item = cores->items[index];
@@ -173,9 +212,9 @@ struct cores_work cores_end_next(struct cores *cores, double now)
     cores->items[index].next = cores->item_free;
     cores->item_free = index + 1;
     if (runner->first > 0) {
-        run_first(cores, machine, running.runner);
+        run_first(cores, lane, running.runner);
     } else {
-        machine->busy -= weight_of(cores, running.runner);
+        count_busy(cores, machine, running.runner, -1);
     }
     reckon(cores, machine);
     return (struct cores_work){running.runner / CORES_THREADS,
@@ -220,14 +259,15 @@ enum status cores_create(const struct network *network, const uint32_t *hosts, u
     cores->share = *share;
     cores->share.compute_threads += cores->share.compute_threads == 0;
     cores->share.crowding = share->crowding > 1 ? share->crowding : 1;
+    cores->share.turns = share->turns > 1 ? share->turns : 1;
     cores->machine_count = network->host_count;
     if (allocate(cores, processes) != STATUS_OK) {
         cores_destroy(cores);
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < cores->machine_count; i++) {
-        cores->machines[i] = (struct machine){
-            .cores = network->hosts[i].cores, .rate = 1, .end = DBL_MAX, .place = i};
+        cores->machines[i] =
+            (struct machine){.cores = network->hosts[i].cores, .end = DBL_MAX, .place = i};
         cores->heap[i] = i;
     }
     for (uint32_t i = 0; i < processes; i++) {
@@ -243,7 +283,8 @@ void cores_destroy(struct cores *cores)
         return;
     }
     for (uint32_t i = 0; cores->machines != NULL && i < cores->machine_count; i++) {
-        free(cores->machines[i].running);
+        free(cores->machines[i].lanes[LANE_COMPUTE].running);
+        free(cores->machines[i].lanes[LANE_OTHERS].running);
     }
     free(cores->homes);
     free(cores->runners);

@@ -2,9 +2,11 @@
  *
  * All threads of a machine that have work go on equally fast, as a fair scheduler lets them: with
  * their cores each, or with what is left of these for each (processor sharing; Kleinrock 1967). A
- * thread does its work in the order in which it got it. Where more cores are busy, all are slower
- * by what they take from each other (memory, caches): by nothing where one worker computes, by
- * `crowding` where all cores are busy, and in proportion in between.
+ * thread does its work in the order in which it got it. Computing is slower beside others, by what
+ * they take from each other (memory, caches): by nothing where one worker computes, by `crowding`
+ * where all cores are busy, and in proportion in between. Where threads that compute are twice as
+ * many as cores, it is slower by `turns` besides, as each finds less of its own in the caches, and
+ * by as much with each further doubling.
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores. */
 #ifndef DEPLOY_PREDICT_CORES_H
@@ -27,7 +29,7 @@ enum cores_thread {
 
 struct cores_share {
     uint32_t compute_threads; // 0 stands for 1
-    double crowding;          // how many times as long work takes where all are busy; 0 for 1
+    double crowding, turns;   // how many times as long computing takes; 0 for 1
 };
 
 /* Work that is done. */

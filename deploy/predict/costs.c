@@ -121,10 +121,24 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
 
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
-    static const char *const names[] = {
-        "comment",          "measured", "batch",  "layers",  "optimizer", "message",  "sum",
-        "encode",           "decode",   "spread", "threads", "input",     "carriage", "crowding",
-        "carriage-message", NULL};
+    static const char *const names[] = {"comment",
+                                        "measured",
+                                        "batch",
+                                        "layers",
+                                        "optimizer",
+                                        "message",
+                                        "sum",
+                                        "encode",
+                                        "decode",
+                                        "spread",
+                                        "threads",
+                                        "input",
+                                        "carriage",
+                                        "crowding",
+                                        "carriage-message",
+                                        "turns",
+                                        "message-bandwidth",
+                                        NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -146,6 +160,10 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     }
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "message", QUANTITY_TIME, true, &costs->message_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "message-bandwidth", QUANTITY_BANDWIDTH, false,
+                                 &costs->message_bandwidth);
     }
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "sum", QUANTITY_BANDWIDTH, false, &costs->sum_bandwidth);

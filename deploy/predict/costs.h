@@ -30,9 +30,10 @@ struct costs {
     uint32_t batch;                             // images of a worker's step
     struct cost_layer layers[COSTS_LAYERS_MAX]; // from the input to the output
     uint32_t layer_count;
-    double optimizer_s;   // an update of all parameters
-    double message_s;     // of sender and receiver, each
-    double sum_bandwidth; // bytes of received values added up per second; 0: in no time
+    double optimizer_s;       // an update of all parameters
+    double message_s;         // of sender and receiver, each
+    double message_bandwidth; // of its values, besides; 0: in no time
+    double sum_bandwidth;     // bytes of received values added up per second; 0: in no time
     double encode_bandwidth, decode_bandwidth; // of --compress: of values; 0: in no time
     struct spread spread;
     // Of cores, which count where the network says how many a host has.
@@ -40,7 +41,8 @@ struct costs {
     double input_s;            // of reading a batch, beside computing
     double carriage_message_s; // of the threads that carry messages, at each end: of a message,
     double carriage_bandwidth; // and bytes per second; 0: in no time
-    double crowding;           // how many times as long all takes where all cores are busy; 0 for 1
+    double crowding, turns;    // how many times as long computing takes: where all cores are busy,
+                               // and with two threads that compute on each (cores.h); 0 for 1
     bool is_measured;          // the file says from what
 };
 

@@ -40,7 +40,7 @@ struct course {
     uint32_t shards;            // of the servers, those that are simulated: all, or one
     struct reduction reduction; // unless all are simulated
     uint32_t *hosts;            // (workers + servers)
-    double *message_s;          // (workers + servers)
+    double *message_scale;      // (workers + servers) how many times what a message takes
     struct engine *engine;
     void *exchange;                         // of the file that has the mode's part
     double compute_s, delay_s, optimizer_s; // of all workers so far

@@ -150,7 +150,7 @@ static enum status reduce_servers(struct course *course)
         course->shards = 1;
     }
     for (uint32_t w = 0; w < workers; w++) {
-        course->message_s[w] *= (double)course->parts / course->shards;
+        course->message_scale[w] *= (double)course->parts / course->shards;
     }
     return reduction_of_servers(course->whole, workers, course->parts, course->shards,
                                 course->hosts, &course->reduction);

@@ -128,15 +128,9 @@ static void add_work(struct engine *engine, const struct cores_work *work, doubl
     }
 }
 
-/* Whether a thread has a share of cores, and no time of its own. */
-static bool has_cores(const struct engine *engine, uint32_t thread)
-{
-    return cores_are_limited(engine->cores, thread);
-}
-
 bool engine_shares_cores(const struct engine *engine, uint32_t process)
 {
-    return has_cores(engine, thread_of(engine, process));
+    return cores_are_limited(engine->cores, thread_of(engine, process));
 }
 
 /* Lets the thread of a process carry its end of a packet. */
@@ -146,7 +140,7 @@ static void carry(struct engine *engine, uint32_t process, enum cores_thread sid
     const struct packet *packet = &engine->packets[index];
     double bytes = packet->is_lent ? 0 : packet->bytes;
     double seconds = engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s;
-    if (seconds > 0 && has_cores(engine, thread)) {
+    if (seconds > 0 && engine_shares_cores(engine, thread)) {
         engine->packets[index].awaited++;
         add_work(engine, &(struct cores_work){thread, side, WORK_CARRY, index}, seconds);
     }
@@ -214,7 +208,7 @@ void engine_occupy(struct engine *engine, uint32_t process, double seconds)
 {
     uint32_t index = thread_of(engine, process);
     struct thread *thread = &engine->threads[index];
-    if (has_cores(engine, index)) {
+    if (engine_shares_cores(engine, index)) {
         thread->busy += seconds;
         add_work(engine, &(struct cores_work){index, CORES_MESSAGES, WORK_OWN, 0}, seconds);
         return;
@@ -276,19 +270,28 @@ static void send_first(struct engine *engine, uint32_t index)
     launch(engine, index);
 }
 
+/* How long a thread is busy with one end of a message, and with the values that travel in it. */
+static double message_s(const struct engine *engine, uint32_t thread, const struct packet *packet)
+{
+    double bytes = packet->is_lent ? 0 : packet->bytes;
+    return engine->model.message_scale[thread] *
+           (engine->model.message_s + bytes * engine->model.message_byte_s);
+}
+
 void engine_send(struct engine *engine, const struct packet *packet)
 {
     assert(packet->bytes > 0 && packet->from != packet->to);
     uint32_t index = keep(engine, packet);
     if (index != UINT32_MAX) {
         uint32_t thread = thread_of(engine, packet->from);
-        if (has_cores(engine, thread)) {
-            engine->threads[thread].busy += engine->model.message_s[thread];
+        double seconds = message_s(engine, thread, packet);
+        if (engine_shares_cores(engine, thread)) {
+            engine->threads[thread].busy += seconds;
             add_work(engine, &(struct cores_work){thread, CORES_MESSAGES, WORK_SEND, index},
-                     engine->model.message_s[thread]);
+                     seconds);
             return;
         }
-        engine_occupy(engine, packet->from, engine->model.message_s[thread]);
+        engine_occupy(engine, packet->from, seconds);
         engine->packets[index].ready_s = engine->threads[thread].busy_until;
         engine->packets[index].order = engine->order++;
         queue_sending(engine, &engine->threads[thread], index);
@@ -321,7 +324,7 @@ void engine_run(struct engine *engine, enum cores_thread thread, double seconds,
                 uint32_t tag)
 {
     uint32_t index = thread_of(engine, process);
-    if (has_cores(engine, index)) {
+    if (engine_shares_cores(engine, index)) {
         add_work(engine, &(struct cores_work){index, thread, WORK_RUN, tag}, seconds);
     } else {
         engine_wake_after(engine, seconds, process, tag);
@@ -332,7 +335,7 @@ void engine_run(struct engine *engine, enum cores_thread thread, double seconds,
 static void take_first(struct engine *engine, uint32_t process)
 {
     struct thread *thread = &engine->threads[process];
-    bool shares_cores = has_cores(engine, process);
+    bool shares_cores = engine_shares_cores(engine, process);
     thread->is_taking = thread->first > 0;
     if (!thread->is_taking) {
         return;
@@ -349,14 +352,14 @@ static void take_first(struct engine *engine, uint32_t process)
     thread->first = packet->next;
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
-    double work_s = engine->model.work_s(engine->model.owner, packet);
+    double work_s =
+        message_s(engine, process, packet) + engine->model.work_s(engine->model.owner, packet);
     if (shares_cores) {
-        thread->busy += engine->model.message_s[process] + work_s;
-        add_work(engine, &(struct cores_work){process, CORES_MESSAGES, WORK_HANDLE, index},
-                 engine->model.message_s[process] + work_s);
+        thread->busy += work_s;
+        add_work(engine, &(struct cores_work){process, CORES_MESSAGES, WORK_HANDLE, index}, work_s);
         return;
     }
-    engine_occupy(engine, process, engine->model.message_s[process] + work_s);
+    engine_occupy(engine, process, work_s);
     add_event(engine, thread->busy_until, EVENT_HANDLED, index, 0);
 }
 

@@ -40,8 +40,9 @@ struct engine_model {
     void (*deliver)(void *owner, const struct packet *packet);
     void (*wake)(void *owner, uint32_t process, uint32_t tag);
     void *owner;
-    const double *message_s; // (threads) of each message, at both of its ends; borrowed
-    uint32_t threads;        // 1: one process stands for all; or as many as there are processes
+    double message_s, message_byte_s; // of each message, at both of its ends
+    const double *message_scale;      // (threads) how many times that; borrowed
+    uint32_t threads; // 1: one process stands for all; or as many as there are processes
     struct cores_share cores;
     double carriage_message_s, carriage_byte_s; // where cores are limited
 };

@@ -213,15 +213,15 @@ static enum status allocate(struct course *course)
     course->backward_s = calloc(buckets, sizeof(double));
     course->workers = calloc(job->workers, sizeof(*course->workers));
     course->hosts = calloc(job->workers + course->parts, sizeof(*course->hosts));
-    course->message_s = calloc(job->workers + course->parts, sizeof(*course->message_s));
+    course->message_scale = calloc(job->workers + course->parts, sizeof(*course->message_scale));
     bool has_clocks = clocks_init(&course->clocks, job->workers);
     if (!has_clocks || course->algorithms == NULL || course->forward_s == NULL ||
         course->backward_s == NULL || course->workers == NULL || course->hosts == NULL ||
-        course->message_s == NULL) {
+        course->message_scale == NULL) {
         return STATUS_NO_MEMORY;
     }
     for (uint32_t p = 0; p < job->workers + course->parts; p++) {
-        course->message_s[p] = course->costs->message_s;
+        course->message_scale[p] = 1;
     }
     for (uint32_t b = 0; b < buckets; b++) {
         costs_of_bucket(course->costs, course->layout.buckets[b], &course->forward_s[b],
@@ -236,20 +236,26 @@ static enum status allocate(struct course *course)
     return STATUS_OK;
 }
 
+static double byte_s(double bandwidth)
+{
+    return bandwidth > 0 ? 1 / bandwidth : 0;
+}
+
 static enum status create_engine(struct course *course)
 {
     const struct course_exchange *exchange = exchange_of(course);
     const struct costs *costs = course->costs;
-    double carriage = costs->carriage_bandwidth;
     const struct engine_model model = {.work_s = exchange != NULL ? exchange->work_s : NULL,
                                        .deliver = exchange != NULL ? exchange->deliver : NULL,
                                        .wake = wake,
                                        .owner = course,
-                                       .message_s = course->message_s,
+                                       .message_s = costs->message_s,
+                                       .message_byte_s = byte_s(costs->message_bandwidth),
+                                       .message_scale = course->message_scale,
                                        .threads = course->simulated + course->shards,
-                                       .cores = {costs->threads, costs->crowding},
+                                       .cores = {costs->threads, costs->crowding, costs->turns},
                                        .carriage_message_s = costs->carriage_message_s,
-                                       .carriage_byte_s = carriage > 0 ? 1 / carriage : 0};
+                                       .carriage_byte_s = byte_s(costs->carriage_bandwidth)};
     enum status status = engine_create(course->network, course->hosts, &model, &course->engine);
     return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
 }
@@ -294,7 +300,7 @@ static void finish(struct course *course)
     clocks_finish(&course->clocks);
     engine_destroy(course->engine);
     reduction_finish(&course->reduction);
-    free(course->message_s);
+    free(course->message_scale);
     free(course->hosts);
     free(course->workers);
     free(course->algorithms);

@@ -26,7 +26,7 @@ static void remove_optimizer(struct basis *basis)
 
 static void remove_messages(struct basis *basis)
 {
-    basis->costs.message_s = 0;
+    basis->costs.message_s = basis->costs.message_bandwidth = 0;
 }
 
 static void remove_sums(struct basis *basis)

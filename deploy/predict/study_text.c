@@ -32,7 +32,7 @@ static const char *cores_gap(const struct study *study)
 {
     return study->network->hosts[0].cores > 0
                ? "threads that share cores go on equally fast, and their turns cost nothing but "
-                 "what crowding says"
+                 "what crowding and turns say"
                : "computing is as fast while messages are sent and sums are made, also where "
                  "workers share cores: the network gives no cores";
 }

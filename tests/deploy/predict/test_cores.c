@@ -61,10 +61,10 @@ static struct prediction predict(enum mode_kind mode, uint32_t workers, uint32_t
     return made;
 }
 
-static struct cores *make(uint32_t cores, uint32_t threads, double crowding)
+static struct cores *make(uint32_t cores, uint32_t threads, double crowding, double turns)
 {
     static const uint32_t hosts[PROCESSES];
-    const struct cores_share share = {threads, crowding};
+    const struct cores_share share = {threads, crowding, turns};
     struct cores *made = NULL;
     read_host(PROCESSES, cores);
     assert_int_equal(cores_create(&network, hosts, PROCESSES, &share, &made), STATUS_OK);
@@ -92,7 +92,7 @@ static void threads_share_cores_evenly(void **state)
     (void)state;
     for (uint32_t count = 1; count <= 4; count++) {
         for (uint32_t all = 1; all <= 4; all++) {
-            struct cores *cores = make(all, 1, 1);
+            struct cores *cores = make(all, 1, 1, 1);
             for (uint32_t i = 0; i < count; i++) {
                 give(cores, 0, i, CORES_COMPUTE, 1);
             }
@@ -110,7 +110,7 @@ static void threads_share_cores_evenly(void **state)
 static void who_is_done_leaves_its_share_to_the_others(void **state)
 {
     (void)state;
-    struct cores *cores = make(1, 1, 1);
+    struct cores *cores = make(1, 1, 1, 1);
     give(cores, 0, 0, CORES_COMPUTE, 3);
     give(cores, 1, 1, CORES_COMPUTE, 1);
     expect_end(cores, 1, 3);
@@ -122,7 +122,7 @@ static void who_is_done_leaves_its_share_to_the_others(void **state)
 static void a_thread_does_one_work_after_the_other(void **state)
 {
     (void)state;
-    struct cores *cores = make(1, 1, 1);
+    struct cores *cores = make(1, 1, 1, 1);
     give(cores, 0, 0, CORES_COMPUTE, 1);
     give(cores, 0, 0, CORES_MESSAGES, 0.1);
     give(cores, 0, 0, CORES_MESSAGES, 0.1);
@@ -140,7 +140,7 @@ static void a_thread_does_one_work_after_the_other(void **state)
 static void crowded_cores_are_slower(void **state)
 {
     (void)state;
-    struct cores *cores = make(4, 2, 1.5);
+    struct cores *cores = make(4, 2, 1.5, 1);
     give(cores, 0, 0, CORES_COMPUTE, 1);
     expect_end(cores, 0, 1);
     give(cores, 1, 0, CORES_COMPUTE, 1);
@@ -149,8 +149,28 @@ static void crowded_cores_are_slower(void **state)
     expect_end(cores, 1, 2.5);
     give(cores, 3, 0, CORES_COMPUTE, 1);
     give(cores, 3, 1, CORES_MESSAGES, 1); // one of the two others
-    expect_end(cores, 0, 4.25);
-    expect_end(cores, 1, 4.25);
+    expect_end(cores, 1, 4);
+    expect_end(cores, 0, 4.2);
+    cores_destroy(cores);
+}
+
+/* Two threads on a core are slower by a tenth, four by two tenths; messages are not. */
+static void turns_make_computing_slower(void **state)
+{
+    (void)state;
+    struct cores *cores = make(1, 1, 1, 1.1);
+    give(cores, 0, 0, CORES_COMPUTE, 1);
+    expect_end(cores, 0, 1);
+    give(cores, 1, 0, CORES_COMPUTE, 1);
+    give(cores, 1, 1, CORES_COMPUTE, 1);
+    expect_end(cores, 0, 1 + 2.2);
+    expect_end(cores, 1, 1 + 2.2);
+    for (uint32_t i = 0; i < 4; i++) {
+        give(cores, 4, i, CORES_COMPUTE, 1);
+    }
+    give(cores, 4, 4, CORES_MESSAGES, 0.1);
+    expect_end(cores, 4, 4.5);
+    expect_end(cores, 0, 4.5 + 4 * (1.2 - 0.1));
     cores_destroy(cores);
 }
 
@@ -189,7 +209,8 @@ static void messages_and_updates_take_from_computing(void **state)
 {
     (void)state;
     uint32_t n = 4;
-    costs.message_s = 0.001;
+    costs.message_s = 0.0008;
+    costs.message_bandwidth = 4.0 * PARAMETERS / 0.0002;
     costs.optimizer_s = 0.002;
     costs.sum_bandwidth = 4.0 * PARAMETERS / 0.0005;
     costs.carriage_message_s = 0.0003;
@@ -197,8 +218,8 @@ static void messages_and_updates_take_from_computing(void **state)
     costs.input_s = 0.004;
     read_host(n, 1);
     double messages = 2 * n, carriage_s = 0.0005;
-    double want = n * (STEP_S + costs.input_s) + 2 * messages * (costs.message_s + carriage_s) +
-                  n * 0.0005 + costs.optimizer_s;
+    double want = n * (STEP_S + costs.input_s) + 2 * messages * (0.001 + carriage_s) + n * 0.0005 +
+                  costs.optimizer_s;
     predictions_check("ps-sync", n, predict(MODE_PS_SYNC, n, 1, "none").step_s, want, 1e-6);
 }
 
@@ -282,6 +303,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_thread_does_one_work_after_the_other, reset, tear_down),
         cmocka_unit_test_setup_teardown(crowded_cores_are_slower, reset, tear_down),
+        cmocka_unit_test_setup_teardown(turns_make_computing_slower, reset, tear_down),
         cmocka_unit_test_setup_teardown(workers_on_one_core_take_turns, reset, tear_down),
         cmocka_unit_test_setup_teardown(a_worker_that_waits_on_purpose_leaves_its_core, reset,
                                         tear_down),
