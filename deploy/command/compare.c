@@ -7,6 +7,7 @@
 #include "common/job/job_options.h"
 #include "common/options/log_level.h"
 #include "deploy/command/commands.h"
+#include "deploy/command/compare_predictions.h"
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
@@ -39,6 +40,7 @@ static const struct option own_rows[] = {
 struct comparison_options {
     uint32_t repeat; // rounds; 0: as many as are usual
     bool has_input_gap;
+    struct compare_prediction_options predictions;
 };
 
 #define FIELD(kind, field) OPTION_FIELD(kind, comparison_options, field)
@@ -56,6 +58,22 @@ static const struct option round_rows[] = {
      .metavar = "ROUNDS",
      .help = "run all jobs so many times, in turn, each round with the next seed, from --seed on; "
              "0: once, with --input-gap three times"},
+    {.name = "predict",
+     FIELD(FLAG, predictions.is_asked),
+     .fallback = "false",
+     .help = "predict each job before it runs (ringside predict), and show the prediction beside "
+             "what was measured"},
+    {.name = "costs",
+     FIELD(TEXT, predictions.costs),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "of --predict: what a worker's step costs, as ringside calibrate measures it"},
+    {.name = "network",
+     FIELD(TEXT, predictions.network),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "of --predict: the hosts and their links; of one host, it need not have a place for "
+             "every worker"},
 };
 
 /* The runs of one comparison. */
@@ -65,6 +83,7 @@ struct comparison {
     struct grid_cell cells[GRID_CELLS_MAX];
     size_t cell_count;
     struct report report;
+    struct compare_predictions *predictions; // owned; NULL: none are asked for
 };
 
 /* Whether the job has a rank or shard that a fault names: local has rank 0 alone. */
@@ -162,7 +181,9 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
                    "a model of its own,\nin each mode.",
         .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n"
                    "  ringside compare -n 2 --modes ring,ps-sync,ps-async -- python3 train.py\n"
-                   "  ringside compare -n 1,2 --modes ring --data images:/data --input-gap\n",
+                   "  ringside compare -n 1,2 --modes ring --data images:/data --input-gap\n"
+                   "  ringside compare -n 4 --modes ring,ps-sync --transport tcp --predict --costs "
+                   "costs.json --network net.json\n",
         .sets = {job_option_set(&job),
                  launcher_option_set(&comparison->session.options),
                  launcher_series_option_set(&comparison->session.options),
@@ -203,7 +224,8 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         goto refuse;
     }
-    return launch_check(&comparison->session.options.security, &job);
+    status = compare_predictions_open(&comparison->options.predictions, &comparison->predictions);
+    return status == STATUS_OK ? launch_check(&comparison->session.options.security, &job) : status;
 refuse:
     log_error("%s", error);
     return status;
@@ -228,8 +250,12 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
         .shows_progress = true,
         .program = comparison->session.program,
     };
+    struct compare_prediction prediction;
+    compare_predictions_make(comparison->predictions, &cell->job,
+                             comparison->session.launcher.has_others, &prediction);
     enum exit_code code = launch_job(&comparison->session.launcher, &launch);
-    if (report_add(&comparison->report, folder) != STATUS_OK) {
+    if (compare_predictions_write(comparison->predictions, &prediction, folder) != STATUS_OK ||
+        report_add(&comparison->report, folder) != STATUS_OK) {
         return EXIT_FAILED;
     }
     return code;
@@ -288,6 +314,7 @@ enum exit_code command_compare(int argc, char **argv)
     }
     session_close(&comparison->session);
     report_finish(&comparison->report);
+    compare_predictions_close(comparison->predictions);
     free(comparison);
     return code;
 }

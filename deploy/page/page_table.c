@@ -22,6 +22,7 @@ struct column {
 #define ACCURACY   1
 #define BEST       2
 #define INPUT_WAIT 6
+#define PREDICTED  8
 
 static const struct column columns[] = {
     {"images/s", offsetof(struct run_group, rate), 0, ""},
@@ -33,6 +34,9 @@ static const struct column columns[] = {
     [INPUT_WAIT] = {"input wait", offsetof(struct run_group, input_wait), 1, " %",
                     .shows_none = true},
     {"mean staleness", offsetof(struct run_group, staleness), 2, ""},
+    [PREDICTED] = {"predicted images/s", offsetof(struct run_group, predicted), 0, "",
+                   .shows_none = true},
+    {"error", offsetof(struct run_group, prediction_error), 1, " %", .shows_none = true},
 };
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -60,7 +64,11 @@ static bool is_shown(const struct run_groups *groups, size_t column)
         return false;
     }
     for (size_t i = 0; i < groups->count; i++) {
-        const struct statistics *value = value_of(&groups->list[i], column);
+        const struct run_group *group = &groups->list[i];
+        const struct statistics *value = value_of(group, column);
+        if (column == PREDICTED && group->count > 0 && group->runs[0]->prediction != NULL) {
+            return true; // why there is none
+        }
         if (value->count > 0 && (value->mean >= 0.005 || columns[column].shows_none)) {
             return true;
         }
@@ -71,7 +79,13 @@ static bool is_shown(const struct run_groups *groups, size_t column)
 static void write_value(FILE *page, const struct run_group *group, size_t column)
 {
     const struct statistics *value = value_of(group, column);
-    if (value->count == 0) {
+    if (value->count == 0 && column == PREDICTED && group->count > 0) {
+        char why[CELL_BYTES];
+        run_folder_format(group->runs[0], "prediction.why", why, sizeof(why));
+        fprintf(page, "<td>");
+        html_escape(page, why);
+        fprintf(page, "</td>");
+    } else if (value->count == 0) {
         fprintf(page, "<td>-</td>");
     } else if (value->count == 1) {
         fprintf(page, "<td>%.*f%s</td>", columns[column].digits, value->mean, columns[column].unit);
@@ -158,14 +172,27 @@ static bool is_of_runs(size_t column)
     return strcmp(table_heading(column), "ratio") != 0;
 }
 
-static void write_run(FILE *page, const struct run_folder *run)
+/* Whether any run has something in a column. */
+static bool has_column(const struct run_groups *groups, size_t column)
+{
+    for (size_t i = 0; i < groups->count; i++) {
+        for (size_t r = 0; r < groups->list[i].count; r++) {
+            if (table_shows(groups->list[i].runs[r], column)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void write_run(FILE *page, const struct run_groups *groups, const struct run_folder *run)
 {
     char cell[CELL_BYTES];
     fprintf(page, "<tr><td>");
     html_escape(page, run->path);
     fprintf(page, "</td><td>%.0f</td>", run_folder_number(run, "seed"));
     for (size_t k = 0; table_heading(k) != NULL; k++) {
-        if (is_of_runs(k)) {
+        if (is_of_runs(k) && has_column(groups, k)) {
             table_cell(run, 0, k, cell, sizeof(cell));
             fprintf(page, "<td>");
             html_escape(page, cell);
@@ -184,14 +211,14 @@ void page_table_write_full(FILE *page, const struct run_groups *groups)
     }
     fprintf(page, "<div class=\"scroll full\"><table><thead><tr><th>folder</th><th>seed</th>");
     for (size_t k = 0; table_heading(k) != NULL; k++) {
-        if (is_of_runs(k)) {
+        if (is_of_runs(k) && has_column(groups, k)) {
             fprintf(page, "<th>%s</th>", table_heading(k));
         }
     }
     fprintf(page, "</tr></thead><tbody>\n");
     for (size_t i = 0; i < groups->count; i++) {
         for (size_t r = 0; r < groups->list[i].count; r++) {
-            write_run(page, groups->list[i].runs[r]);
+            write_run(page, groups, groups->list[i].runs[r]);
         }
     }
     fprintf(page, "</tbody></table></div></details>\n");

@@ -38,6 +38,8 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
     run.details = json_load_file(file, 0, &error);
     snprintf(file, sizeof(file), "%s/job.json", path);
     run.job = json_load_file(file, 0, &error);
+    snprintf(file, sizeof(file), "%s/prediction.json", path);
+    run.prediction = json_load_file(file, 0, &error);
     const char *mode = json_string_value(json_object_get(run.summary, "mode"));
     json_int_t workers = json_integer_value(json_object_get(run.summary, "workers"));
     json_int_t servers = json_integer_value(json_object_get(run.summary, "servers"));
@@ -72,6 +74,7 @@ void run_folder_close(struct run_folder *run)
     json_decref(run->summary);
     json_decref(run->details);
     json_decref(run->job);
+    json_decref(run->prediction);
     *run = (struct run_folder){0};
 }
 
@@ -128,7 +131,12 @@ static const json_t *find(const struct run_folder *run, const char *key)
     static const char *const of_details[] = {"target",         "late_gradients",
                                              "images_dropped", "ms_per_step.copy",
                                              "diverged_step",  "ms_per_step.wire"};
+    static const char of_prediction[] = "prediction.";
     const json_t *at = run->summary;
+    if (strncmp(key, of_prediction, sizeof(of_prediction) - 1) == 0) {
+        at = run->prediction;
+        key += sizeof(of_prediction) - 1;
+    }
     for (size_t i = 0; i < sizeof(of_details) / sizeof(of_details[0]); i++) {
         size_t size = strlen(of_details[i]);
         if (strncmp(key, of_details[i], size) == 0 && (key[size] == '.' || key[size] == '\0')) {
@@ -193,8 +201,11 @@ void run_folder_format(const struct run_folder *run, const char *key, char *ret_
         }
     } else if (strcmp(key, "test_accuracy") == 0 || strcmp(key, "best_accuracy") == 0) {
         snprintf(ret_text, text_size, "%.2f %%", 100 * json_number_value(value));
-    } else if (strcmp(key, "images_per_second") == 0) {
+    } else if (strcmp(key, "images_per_second") == 0 ||
+               strcmp(key, "prediction.images_per_second") == 0) {
         snprintf(ret_text, text_size, "%.0f", json_number_value(value));
+    } else if (strcmp(key, "prediction.error_percent") == 0) {
+        snprintf(ret_text, text_size, "%+.1f %%", json_number_value(value));
     } else if (json_is_real(value)) {
         snprintf(ret_text, text_size, "%.2f", json_real_value(value));
     } else {

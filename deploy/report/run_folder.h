@@ -13,10 +13,11 @@
 
 struct run_folder {
     char path[RUN_FOLDER_PATH_MAX];
-    char label[128]; // "ring, N = 4": what the plots call it
-    json_t *summary; // owned
-    json_t *details; // owned; NULL if there is no details.json
-    json_t *job;     // owned; NULL if there is no job.json
+    char label[128];    // "ring, N = 4": what the plots call it
+    json_t *summary;    // owned
+    json_t *details;    // owned; NULL if there is no details.json
+    json_t *job;        // owned; NULL if there is no job.json
+    json_t *prediction; // owned; NULL if there is no prediction.json (compare --predict)
 };
 
 /* Whether there is a summary.json; nothing is read. */
@@ -38,9 +39,10 @@ void run_folder_outcome(const struct run_folder *run, char *ret_text, size_t tex
  * summary. Borrowed; NULL if there is neither. */
 const json_t *run_folder_epochs(const struct run_folder *run);
 
-/* A key of the summary, or of the details, as text, of any length: nested keys with dots
- * ("ms_per_step.compute"); test_accuracy, test_loss and train_loss are those of the last epoch that
- * has them. "" if there is no such value, NULL if there is no memory. The caller frees it. */
+/* A key of the summary, of the details, or of the prediction ("prediction.why"), as text, of any
+ * length: nested keys with dots ("ms_per_step.compute"); test_accuracy, test_loss and train_loss
+ * are those of the last epoch that has them. "" if there is no such value, NULL if there is no
+ * memory. The caller frees it. */
 char *run_folder_text(const struct run_folder *run, const char *key);
 
 /* The same, cut at text_size. */

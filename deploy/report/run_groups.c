@@ -79,6 +79,8 @@ static void take_means(struct run_group *group)
     group->exchange_ms = gather(group, "ms_per_step.exchange_wait", 1);
     group->input_ms = gather(group, "ms_per_step.input_wait", 1);
     group->staleness = gather(group, "staleness.mean", 1);
+    group->predicted = gather(group, "prediction.images_per_second", 1);
+    group->prediction_error = gather(group, "prediction.error_percent", 1);
 }
 
 static void read_identity(const struct run_folder *run, struct run_group *group)

@@ -30,8 +30,10 @@ struct run_group {
     struct statistics accuracy;    // percent
     struct statistics best;        // accuracy of any evaluation, percent
     struct statistics compute_ms, exchange_ms, input_ms;
-    struct statistics input_wait; // percent: see run_folder_input_wait
-    struct statistics staleness;  // mean
+    struct statistics input_wait;       // percent: see run_folder_input_wait
+    struct statistics staleness;        // mean
+    struct statistics predicted;        // images per second (compare --predict)
+    struct statistics prediction_error; // percent
 };
 
 struct run_groups {

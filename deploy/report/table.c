@@ -18,6 +18,8 @@ struct column {
 // A key that no file has: the share of input_wait.
 #define INPUT_WAIT "input_wait"
 
+#define PREDICTED "prediction.images_per_second"
+
 static const struct column columns[] = {
     {"mode", "mode"},
     {"workers", "workers"},
@@ -25,6 +27,8 @@ static const struct column columns[] = {
     {"transport", "transport"},
     {"images/s", "images_per_second"},
     {"ratio", NULL}, // to the first run
+    {"predicted", PREDICTED},
+    {"error", "prediction.error_percent"},
     {"test accuracy", "test_accuracy"},
     {"best accuracy", "best_accuracy"},
     {"compute ms", "ms_per_step.compute"},
@@ -83,9 +87,39 @@ static const char *const keys[] = {"version",
                                    "images_dropped",
                                    "diverged_step"};
 
+// Where compare predicted some runs.
+static const char *const prediction_keys[] = {PREDICTED, "prediction.error_percent",
+                                              "prediction.why"};
+
 const char *table_heading(size_t index)
 {
     return index < sizeof(columns) / sizeof(columns[0]) ? columns[index].heading : NULL;
+}
+
+bool table_shows(const struct run_folder *run, size_t index)
+{
+    const char *key = columns[index].key;
+    return key == NULL || strncmp(key, "prediction.", strlen("prediction.")) != 0 ||
+           run->prediction != NULL;
+}
+
+static bool is_shown(const struct run_folder *runs, size_t count, size_t index)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (table_shows(&runs[i], index)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_predictions(const struct run_folder *runs, size_t count)
+{
+    size_t run = 0;
+    while (run < count && runs[run].prediction == NULL) {
+        run++;
+    }
+    return run < count;
 }
 
 void table_cell(const struct run_folder *runs, size_t run, size_t index, char *ret_text,
@@ -109,6 +143,9 @@ void table_cell(const struct run_folder *runs, size_t run, size_t index, char *r
         return;
     }
     run_folder_format(&runs[run], column->key, ret_text, text_size);
+    if (strcmp(column->key, PREDICTED) == 0 && strcmp(ret_text, "-") == 0) {
+        run_folder_format(&runs[run], "prediction.why", ret_text, text_size);
+    }
     if (strcmp(column->key, "params_digest") == 0 && strlen(ret_text) > 12) {
         ret_text[12] = '\0';
     }
@@ -129,19 +166,31 @@ void table_write_csv_value(FILE *stream, const char *value)
     fputc('"', stream);
 }
 
+/* Keys of a CSV: those that it always has, and those of predictions. */
+static const char *csv_key(size_t index, bool has_predictions)
+{
+    const size_t key_count = sizeof(keys) / sizeof(keys[0]);
+    const size_t more = sizeof(prediction_keys) / sizeof(prediction_keys[0]);
+    return index < key_count                             ? keys[index]
+           : has_predictions && index < key_count + more ? prediction_keys[index - key_count]
+                                                         : NULL;
+}
+
 static void write_csv(FILE *file, const struct run_folder *runs, size_t count)
 {
-    size_t key_count = sizeof(keys) / sizeof(keys[0]);
-    for (size_t k = 0; k < key_count; k++) {
-        fprintf(file, "%s%s", keys[k], k + 1 < key_count ? "," : "\n");
+    bool predicted = has_predictions(runs, count);
+    for (size_t k = 0; csv_key(k, predicted) != NULL; k++) {
+        fprintf(file, "%s%s", k > 0 ? "," : "", csv_key(k, predicted));
     }
+    fprintf(file, "\n");
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < key_count; k++) {
-            char *value = run_folder_text(&runs[i], keys[k]);
+        for (size_t k = 0; csv_key(k, predicted) != NULL; k++) {
+            char *value = run_folder_text(&runs[i], csv_key(k, predicted));
+            fputs(k > 0 ? "," : "", file);
             table_write_csv_value(file, value != NULL ? value : "");
-            fputs(k + 1 < key_count ? "," : "\n", file);
             free(value);
         }
+        fprintf(file, "\n");
     }
 }
 
@@ -149,17 +198,23 @@ static void write_markdown(FILE *file, const struct run_folder *runs, size_t cou
 {
     char cell[CELL_BYTES];
     for (size_t k = 0; table_heading(k) != NULL; k++) {
-        fprintf(file, "| %s ", table_heading(k));
+        if (is_shown(runs, count, k)) {
+            fprintf(file, "| %s ", table_heading(k));
+        }
     }
     fprintf(file, "|\n");
     for (size_t k = 0; table_heading(k) != NULL; k++) {
-        fprintf(file, "|---");
+        if (is_shown(runs, count, k)) {
+            fprintf(file, "|---");
+        }
     }
     fprintf(file, "|\n");
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; table_heading(k) != NULL; k++) {
-            table_cell(runs, i, k, cell, sizeof(cell));
-            fprintf(file, "| %s ", cell);
+            if (is_shown(runs, count, k)) {
+                table_cell(runs, i, k, cell, sizeof(cell));
+                fprintf(file, "| %s ", cell);
+            }
         }
         fprintf(file, "|\n");
     }
@@ -199,6 +254,9 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count)
     char cell[CELL_BYTES];
     int widths[sizeof(columns) / sizeof(columns[0])] = {0};
     for (size_t k = 0; table_heading(k) != NULL; k++) {
+        if (!is_shown(runs, count, k)) {
+            continue;
+        }
         widths[k] = (int)strlen(table_heading(k));
         for (size_t i = 0; i < count; i++) {
             table_cell(runs, i, k, cell, sizeof(cell));
@@ -209,8 +267,10 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count)
     fprintf(stream, "\n");
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; table_heading(k) != NULL; k++) {
-            table_cell(runs, i, k, cell, sizeof(cell));
-            fprintf(stream, "%-*s  ", widths[k], cell);
+            if (widths[k] > 0) {
+                table_cell(runs, i, k, cell, sizeof(cell));
+                fprintf(stream, "%-*s  ", widths[k], cell);
+            }
         }
         fprintf(stream, "\n");
     }

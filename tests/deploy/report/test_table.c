@@ -151,8 +151,39 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 1, "images/s", "150");
     check_cell(test, 1, "ratio", "1.50");
     check_cell(test, 1, "outcome", "failed");
-    assert_null(table_heading(17));
+    assert_null(table_heading(19));
     assert_null(table_heading(1000));
+}
+
+static void predictions_stand_beside_what_was_measured_where_there_are_some(void **state)
+{
+    struct table_test *test = *state;
+    size_t predicted = 0;
+    add(test, &(struct sample_run){.mode = "ring"});
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1});
+    while (strcmp(table_heading(predicted), "predicted") != 0) {
+        predicted++;
+    }
+    assert_false(table_shows(&test->runs[0], predicted));
+    assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
+    char *text = sample_runs_read(test->folder, "table.csv");
+    assert_null(strstr(text, "prediction"));
+    free(text);
+    test->runs[0].prediction =
+        json_pack("{s:f, s:f}", "images_per_second", 96.5, "error_percent", -3.5);
+    test->runs[1].prediction = json_pack("{s:s}", "why", "NCCL is not in the model");
+    assert_true(table_shows(&test->runs[0], predicted));
+    check_cell(test, 0, "predicted", "96");
+    check_cell(test, 0, "error", "-3.5 %");
+    check_cell(test, 1, "predicted", "NCCL is not in the model");
+    check_cell(test, 1, "error", "-");
+    assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
+    text = sample_runs_read(test->folder, "table.csv");
+    assert_non_null(
+        strstr(text, ",prediction.images_per_second,prediction.error_percent,prediction.why\n"));
+    assert_non_null(strstr(text, ",96.5,-3.5,\n"));
+    assert_non_null(strstr(text, ",,,NCCL is not in the model\n"));
+    free(text);
 }
 
 static void what_a_run_does_not_have_is_a_dash(void **state)
@@ -335,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_quoted_for_csv_where_they_must_be),
         TABLE_TEST(cells_show_what_people_compare),
+        TABLE_TEST(predictions_stand_beside_what_was_measured_where_there_are_some),
         TABLE_TEST(what_a_run_does_not_have_is_a_dash),
         TABLE_TEST(runs_with_equal_parameters_have_the_same_bits),
         TABLE_TEST(runs_with_other_parameters_have_different_bits),

@@ -1,0 +1,38 @@
+/* Predictions of the jobs of a comparison, each made before its job runs. */
+#ifndef DEPLOY_COMMAND_COMPARE_PREDICTIONS_H
+#define DEPLOY_COMMAND_COMPARE_PREDICTIONS_H
+
+#include "common/base/status.h"
+#include "common/job/job.h"
+
+#include <stdbool.h>
+
+struct compare_prediction_options {
+    bool is_asked;
+    char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES]; // files
+};
+
+struct compare_prediction {
+    double images_per_s; // 0: there is none, and why
+    char why[256];
+};
+
+struct compare_predictions;
+
+/* NULL in *ret_predictions: none are asked for, and the others do nothing. Logs what is wrong with
+ * the options or the files. */
+enum status compare_predictions_open(const struct compare_prediction_options *options,
+                                     struct compare_predictions **ret_predictions);
+void compare_predictions_close(struct compare_predictions *predictions);
+
+/* Of a resolved job, on one host or on several. */
+void compare_predictions_make(const struct compare_predictions *predictions, const struct job *job,
+                              bool has_others, struct compare_prediction *ret_prediction);
+
+/* Writes prediction.json beside the summary of the job that has run: images per second and by how
+ * much that is off, or why there is none. Without a summary, nothing. Logs. */
+enum status compare_predictions_write(const struct compare_predictions *predictions,
+                                      const struct compare_prediction *prediction,
+                                      const char *folder);
+
+#endif
