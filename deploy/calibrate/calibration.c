@@ -2,6 +2,7 @@
 #include "deploy/calibrate/calibration.h"
 
 #include "common/base/log.h"
+#include "deploy/calibrate/calibration_codes.h"
 #include "deploy/calibrate/calibration_cores.h"
 #include "deploy/predict/fields.h"
 
@@ -13,8 +14,10 @@
 #define NIC_UNLIMITED 1.25e11 // bytes per second, where no run shows a limit and the file needs one
 
 struct maker {
-    struct calibration_run *const *runs;
+    struct calibration_run *runs[CALIBRATION_RUNS_MAX]; // without codes; borrowed
     size_t run_count;
+    struct calibration_run *coded[CALIBRATION_RUNS_MAX];
+    size_t coded_count;
     const struct calibration_run *narrowest; // with the fewest workers
     struct calibration *made;
 };
@@ -31,13 +34,49 @@ void calibration_add_note(struct calibration_notes *notes, const char *name, boo
     va_end(arguments);
 }
 
-static enum status check_alike(const struct maker *maker, const struct model_layers *model)
+static bool has_transport(const struct calibration_run *run)
 {
-    const struct calibration_run *first = maker->runs[0];
+    return run->transport[0] != '\0' && strcmp(run->transport, "none") != 0;
+}
+
+/* Values travelled one way, because a file says what one takes. Also sorts out runs with codes. */
+static enum status sort_runs(struct calibration_run *const *runs, size_t run_count,
+                             struct maker *maker)
+{
+    const struct calibration_run *first = NULL;
+    for (size_t i = 0; i < run_count; i++) {
+        bool has_codes = calibration_run_has_codes(runs[i]);
+        *(has_codes ? &maker->coded[maker->coded_count++] : &maker->runs[maker->run_count++]) =
+            runs[i];
+        if (has_codes || !has_transport(runs[i])) {
+            continue; // codes are copied also where values are lent
+        }
+        first = first == NULL ? runs[i] : first;
+        if (strcmp(first->transport, runs[i]->transport) != 0) {
+            log_error("values of %s went by %s, and those of %s by %s: files are of one transport, "
+                      "so calibrate from runs with the same --transport",
+                      first->folder.path, first->transport, runs[i]->folder.path,
+                      runs[i]->transport);
+            return STATUS_INVALID;
+        }
+    }
+    if (maker->run_count == 0) {
+        log_error("%s was run with --compress %s, and shows only what codes take; calibrate from a "
+                  "run without --compress as well",
+                  runs[0]->folder.path, runs[0]->compress);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_alike(struct calibration_run *const *runs, size_t run_count,
+                               const struct model_layers *model)
+{
+    const struct calibration_run *first = runs[0];
     char model_name[64], other_name[64];
     calibration_run_option(first, "model", model_name, sizeof(model_name));
-    for (size_t i = 0; i < maker->run_count; i++) {
-        const struct calibration_run *run = maker->runs[i];
+    for (size_t i = 0; i < run_count; i++) {
+        const struct calibration_run *run = runs[i];
         calibration_run_option(run, "model", other_name, sizeof(other_name));
         if (strcmp(model_name, other_name) != 0 || run->batch != first->batch ||
             run->parameters != first->parameters) {
@@ -212,6 +251,15 @@ static bool take_optimizer(struct maker *maker)
     return false;
 }
 
+/* Sums in shared memory: each of N workers adds up N-1 vectors of a part. What their means take is
+ * in it. */
+static void take_group(const struct calibration_run *run, struct observed_sums *sums)
+{
+    const struct observed_exchange *seen = &run->observation.exchange;
+    double bytes = 4.0 * (double)run->parameters * (run->workers - 1) / run->workers;
+    add_sums(sums, bytes * (double)seen->group_steps, seen->group_s, seen->group_steps);
+}
+
 /* Sums and updates of servers are one slice, of which an update as workers make it is taken off. */
 static void take_sums(struct maker *maker, bool knows_optimizer)
 {
@@ -221,6 +269,7 @@ static void take_sums(struct maker *maker, bool knows_optimizer)
     for (size_t i = 0; i < maker->run_count; i++) {
         const struct observation *seen = &maker->runs[i]->observation;
         add_sums(&sums, seen->sums.bytes, seen->sums.seconds, seen->sums.count);
+        take_group(maker->runs[i], &sums);
         if (knows_optimizer) {
             double updates_s = made->costs.optimizer_s * (double)seen->job_steps;
             add_sums(&sums, seen->served.bytes, seen->served.seconds - updates_s,
@@ -235,9 +284,11 @@ static void take_sums(struct maker *maker, bool knows_optimizer)
     }
     made->costs.sum_bandwidth = sums.bytes / sums.seconds;
     quantity_format(made->costs.sum_bandwidth, QUANTITY_BANDWIDTH, text);
-    calibration_add_note(&made->cost_notes, "sum", false,
-                         "%s: %llu sums of messages and of servers, without updates", text,
-                         (unsigned long long)sums.count);
+    calibration_add_note(
+        &made->cost_notes, "sum", false,
+        "%s: %llu sums of messages, of servers, and of steps in shared memory, without "
+        "updates",
+        text, (unsigned long long)sums.count);
 }
 
 /* The model has one cost for both ends. Posts of buckets are the sender's. */
@@ -410,9 +461,12 @@ static void find_runs(struct maker *maker)
 enum status calibration_make(struct calibration_run *const *runs, size_t run_count,
                              const struct model_layers *model, struct calibration *ret_calibration)
 {
-    struct maker maker = {.runs = runs, .run_count = run_count, .made = ret_calibration};
+    struct maker maker = {.made = ret_calibration};
     memset(ret_calibration, 0, sizeof(*ret_calibration));
-    enum status status = check_alike(&maker, model);
+    enum status status = check_alike(runs, run_count, model);
+    if (status == STATUS_OK) {
+        status = sort_runs(runs, run_count, &maker);
+    }
     if (status != STATUS_OK) {
         return status;
     }
@@ -425,7 +479,9 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     bool knows_optimizer = take_optimizer(&maker);
     take_message(&maker);
     take_sums(&maker, knows_optimizer);
-    calibration_take_cores(runs, run_count, maker.narrowest, ret_calibration);
+    calibration_take_codes(maker.coded, maker.coded_count, maker.runs, maker.run_count,
+                           ret_calibration);
+    calibration_take_cores(maker.runs, maker.run_count, maker.narrowest, ret_calibration);
     take_network(&maker);
     return STATUS_OK;
 }

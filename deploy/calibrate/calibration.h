@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define CALIBRATION_RUNS_MAX  8
-#define CALIBRATION_NOTES_MAX 12
+#define CALIBRATION_NOTES_MAX 20
 
 /* Where a value comes from. */
 struct calibration_note {

@@ -137,6 +137,12 @@ static json_t *costs_json(const struct calibration *calibration)
     if (costs->sum_bandwidth > 0) {
         set_quantity(object, "sum", costs->sum_bandwidth, QUANTITY_BANDWIDTH);
     }
+    if (costs->encode_bandwidth > 0) {
+        set_quantity(object, "encode", costs->encode_bandwidth, QUANTITY_BANDWIDTH);
+    }
+    if (costs->decode_bandwidth > 0) {
+        set_quantity(object, "decode", costs->decode_bandwidth, QUANTITY_BANDWIDTH);
+    }
     set_spread(object, &costs->spread);
     set_cores(object, costs);
     return object;

@@ -23,15 +23,16 @@ void calibration_run_option(const struct calibration_run *run, const char *name,
     }
 }
 
+bool calibration_run_has_codes(const struct calibration_run *run)
+{
+    return run->compress[0] != '\0' && strcmp(run->compress, "none") != 0;
+}
+
 bool calibration_refuses(const char *option, const char *value)
 {
     static const struct {
         const char *option, *value; // with which steps are plain ones
-    } plain[] = {{"compress", "none"},
-                 {"backup", "0"},
-                 {"sync-every", "1"},
-                 {"switch", "none"},
-                 {"fault", "none"}};
+    } plain[] = {{"backup", "0"}, {"sync-every", "1"}, {"switch", "none"}, {"fault", "none"}};
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
         if (strcmp(option, plain[i].option) == 0) {
             return value[0] != '\0' && strcmp(value, plain[i].value) != 0;
@@ -41,7 +42,7 @@ bool calibration_refuses(const char *option, const char *value)
     return strcmp(option, "bucket-mb") == 0 && strtod(value, NULL) <= 0;
 }
 
-static enum status check_options(const struct calibration_run *run)
+static enum status check_options(struct calibration_run *run)
 {
     const char *name = NULL;
     json_t *value = NULL;
@@ -55,6 +56,14 @@ static enum status check_options(const struct calibration_run *run)
                       run->folder.path, name, text);
             return STATUS_INVALID;
         }
+    }
+    calibration_run_option(run, "compress", run->compress, sizeof(run->compress));
+    run_folder_value(&run->folder, "mode", text, sizeof(text));
+    if (calibration_run_has_codes(run) && strcmp(text, "ps-sync") != 0) {
+        log_error("%s was run with --compress %s in mode %s; what codes take is calibrated from a "
+                  "run in ps-sync, beside one without them",
+                  run->folder.path, run->compress, text);
+        return STATUS_INVALID;
     }
     calibration_run_option(run, "processes", text, sizeof(text));
     if (strtoul(text, NULL, 10) != 0 && strtoul(text, NULL, 10) != run->workers) {
@@ -110,6 +119,7 @@ static enum status take_summary(struct calibration_run *run)
                   path, workers, batch, parameters);
         return STATUS_INVALID;
     }
+    run_folder_value(&run->folder, "transport", run->transport, sizeof(run->transport));
     run->batch = (uint32_t)batch;
     run->workers = (uint32_t)workers;
     run->parameters = (uint64_t)parameters;

@@ -3,6 +3,7 @@
 #define DEPLOY_CALIBRATE_CALIBRATION_RUN_H
 
 #include "common/base/status.h"
+#include "common/codec/codec.h"
 #include "deploy/calibrate/observation.h"
 #include "deploy/report/run_folder.h"
 
@@ -25,10 +26,16 @@ struct calibration_run {
     uint32_t threads; // that each worker computed with; 0: not known
     uint64_t parameters;
     double bucket_mb;
+    char compress[CODEC_TEXT_BYTES]; // "none"
+    char transport[16];              // of values, "shm"; "" or "none": none travelled
     struct calibration_host hosts[CALIBRATION_HOSTS_MAX]; // (host_count)
     uint32_t host_count;
     struct observation observation;
 };
+
+/* Whether gradients were in codes, so that the run shows what those take, and not what messages do
+ * without. */
+bool calibration_run_has_codes(const struct calibration_run *run);
 
 /* Whether a job with this value of an option has steps or messages other than those that a
  * prediction goes through. The value is as option_format writes it. */

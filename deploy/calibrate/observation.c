@@ -373,7 +373,11 @@ enum status observation_make(const struct timeline *timeline,
     }
     if (status == STATUS_OK) {
         take_all(&watcher, flows, flow_count);
-        status = ret_observation->step_count < 2 ? STATUS_INVALID : STATUS_OK;
+        status = observed_exchange_make(timeline, watcher.own_ns, watcher.first, watcher.end,
+                                        &ret_observation->exchange);
+    }
+    if (status == STATUS_OK && ret_observation->step_count < 2) {
+        status = STATUS_INVALID;
     }
     free(watcher.posts);
     free(watcher.own_ns);

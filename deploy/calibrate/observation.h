@@ -13,6 +13,7 @@
 #include "common/vector/layout.h"
 #include "deploy/calibrate/fit.h"
 #include "deploy/calibrate/observed_cpu.h"
+#include "deploy/calibrate/observed_exchange.h"
 #include "deploy/predict/costs.h"
 #include "deploy/trace/timeline.h"
 
@@ -67,6 +68,7 @@ struct observation {
     struct observed_sums served;          // of servers: sums and updates
     struct observed_ways within, between; // hosts
     struct observed_cores cores;
+    struct observed_exchange exchange;
 };
 
 /* How the job's all-reduce adds up, by its summary: whether a message of the first hop always has

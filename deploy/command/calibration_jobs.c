@@ -23,11 +23,12 @@
 static const struct {
     const char *name; // of the folder
     enum mode_kind mode;
-} plan[CALIBRATION_JOB_COUNT] = {
+} plan[CALIBRATION_JOBS_MAX] = {
     [CALIBRATION_LOCAL] = {"local", MODE_LOCAL},
     [CALIBRATION_RING] = {"ring", MODE_RING},
     [CALIBRATION_SMALL] = {"ring-small-buckets", MODE_RING},
     [CALIBRATION_SERVERS] = {"ps-sync", MODE_PS_SYNC},
+    [CALIBRATION_CODES] = {"ps-sync-compress", MODE_PS_SYNC},
     [CALIBRATION_TURNS] = {"ring-few-cores", MODE_RING},
 };
 
@@ -92,18 +93,27 @@ static enum status check_asked(const struct calibration_jobs *jobs,
 static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
 {
     enum status status = STATUS_OK;
-    for (size_t i = CALIBRATION_JOB_COUNT; i-- > 0 && status == STATUS_OK;) {
+    for (int kind = 0; kind < CALIBRATION_JOBS_MAX; kind++) {
+        if (kind != CALIBRATION_CODES || jobs->job.compress.kind != CODEC_NONE) {
+            jobs->kinds[jobs->count++] = kind;
+        }
+    }
+    for (size_t i = jobs->count; i-- > 0 && status == STATUS_OK;) {
         struct job *job = &jobs->list[i];
+        int kind = jobs->kinds[i];
         *job = jobs->job;
-        job->mode.kind = plan[i].mode;
-        if (i == CALIBRATION_LOCAL) {
+        job->mode.kind = plan[kind].mode;
+        if (kind != CALIBRATION_CODES) {
+            job->compress = (struct codec){.kind = CODEC_NONE};
+        }
+        if (kind == CALIBRATION_LOCAL) {
             job->batch = jobs->list[CALIBRATION_RING].global_batch / job->workers;
             job->workers = 1;
             job->global_batch = 0;
             job->transport = TRANSPORT_AUTO;
             snprintf(job->straggler, sizeof(job->straggler), "none");
         }
-        if (i == CALIBRATION_SMALL) {
+        if (kind == CALIBRATION_SMALL) {
             double small = job->bucket_mb / SMALL_PARTS;
             job->bucket_mb = small > SMALL_MB_MIN ? small : SMALL_MB_MIN;
         }
@@ -122,7 +132,7 @@ enum status calibration_jobs_make(struct calibration_jobs *jobs,
                                   const struct option_program *program)
 {
     char error[OPTION_ERROR_BYTES];
-    const struct job_list list = {jobs->list, CALIBRATION_JOB_COUNT, sizeof(jobs->list[0])};
+    struct job_list list = {jobs->list, CALIBRATION_JOBS_MAX, sizeof(jobs->list[0])};
     enum status status = host_options_fill(
         &jobs->session.hosts, options_was_given(program, "workers"), 0, &jobs->job.workers);
     if (status != STATUS_OK) {
@@ -140,6 +150,7 @@ enum status calibration_jobs_make(struct calibration_jobs *jobs,
         fill_job(jobs, program);
         status = make_list(jobs, error);
     }
+    list.count = jobs->count;
     if (status == STATUS_OK) {
         status = job_check_effects(program, &asked, &list, error, sizeof(error));
     }
@@ -147,7 +158,7 @@ enum status calibration_jobs_make(struct calibration_jobs *jobs,
         log_error("%s", error);
         return status;
     }
-    for (size_t i = 0; i < CALIBRATION_JOB_COUNT && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < jobs->count && status == STATUS_OK; i++) {
         status = launch_check(&jobs->session.options.security, &jobs->list[i]);
     }
     return status;
@@ -184,7 +195,7 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     if (status != STATUS_OK) {
         return status;
     }
-    for (size_t i = 0; i < CALIBRATION_JOB_COUNT; i++) {
+    for (size_t i = 0; i < jobs->count; i++) {
         preflight_try(&jobs->session.preflight, &jobs->list[i]);
     }
     return session_end_preflight(&jobs->session, NULL);
@@ -194,12 +205,15 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
 {
     const struct job *job = &jobs->list[index];
     char *folder = jobs->folders[index];
-    snprintf(folder, LAUNCH_PATH_MAX, "%s/%s", jobs->session.options.out, plan[index].name);
+    int kind = jobs->kinds[index];
+    static const char *const how[CALIBRATION_JOBS_MAX] = {
+        [CALIBRATION_SMALL] = ", small buckets",
+        [CALIBRATION_CODES] = ", --compress",
+        [CALIBRATION_TURNS] = ", on the cores of one",
+    };
+    snprintf(folder, LAUNCH_PATH_MAX, "%s/%s", jobs->session.options.out, plan[kind].name);
     printf("[%zu/%zu] %s, %u worker%s%s\n", index + 1, jobs->count, mode_text(job->mode).text,
-           job->workers, job->workers == 1 ? "" : "s",
-           index == CALIBRATION_SMALL   ? ", small buckets"
-           : index == CALIBRATION_TURNS ? ", on the cores of one"
-                                        : "");
+           job->workers, job->workers == 1 ? "" : "s", how[kind] != NULL ? how[kind] : "");
     fflush(stdout);
     if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
@@ -210,7 +224,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         .security = &jobs->session.security,
         .log_level = log_level_choices[jobs->session.options.log_level].name,
     };
-    if (index != CALIBRATION_TURNS) {
+    if (kind != CALIBRATION_TURNS) {
         return launch_job(&jobs->session.launcher, &launch);
     }
     const pid_t agent = jobs->session.launcher.crew.links[0].pid;
@@ -224,11 +238,11 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
     return code;
 }
 
-/* Whether all workers run here, and might have a core each: then they can also be made to share
- * fewer. */
+/* Whether all workers of the last job, TURNS, run here, and might have a core each: then they can
+ * also be made to share fewer. */
 static bool can_crowd(const struct calibration_jobs *jobs)
 {
-    const struct job *job = &jobs->list[CALIBRATION_TURNS];
+    const struct job *job = &jobs->list[jobs->count - 1];
     return !jobs->session.launcher.has_others && jobs->session.launcher.crew.count == 1 &&
            job->threads > 0 && job->threads < cores_available();
 }
@@ -237,7 +251,7 @@ enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *f
 {
     enum status status = begin(jobs, folder);
     enum exit_code code = status == STATUS_OK ? EXIT_COMPLETED : exit_code(status);
-    jobs->count = CALIBRATION_JOB_COUNT - !can_crowd(jobs);
+    jobs->count -= !can_crowd(jobs);
     for (size_t i = 0; i < jobs->count && code == EXIT_COMPLETED; i++) {
         code = jobs->session.launcher.crew.interrupts > 0 ? EXIT_INTERRUPTED : run_one(jobs, i);
         if (code != EXIT_COMPLETED && code != EXIT_INTERRUPTED && jobs->is_temporary) {

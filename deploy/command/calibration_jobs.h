@@ -18,17 +18,19 @@ enum {
     CALIBRATION_RING,
     CALIBRATION_SMALL,
     CALIBRATION_SERVERS,
+    CALIBRATION_CODES, // servers with --compress, if that is asked for
     CALIBRATION_TURNS, // the last, as not all calibrations have it
-    CALIBRATION_JOB_COUNT
+    CALIBRATION_JOBS_MAX
 };
 
 /* Large: on the heap. */
 struct calibration_jobs {
     struct session session;
-    struct job job;                                       // what the options ask for
-    struct job list[CALIBRATION_JOB_COUNT];               // resolved
-    size_t count;                                         // of them, that are run
-    char folders[CALIBRATION_JOB_COUNT][LAUNCH_PATH_MAX]; // (count)
+    struct job job;                                      // what the options ask for
+    int kinds[CALIBRATION_JOBS_MAX];                     // (count) of those above
+    struct job list[CALIBRATION_JOBS_MAX];               // (count) resolved
+    char folders[CALIBRATION_JOBS_MAX][LAUNCH_PATH_MAX]; // (count)
+    size_t count;
     bool is_temporary; // the session's folder is removed in the end
 };
 

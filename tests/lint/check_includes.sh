@@ -77,7 +77,7 @@ deploy/predict/exchange common/base common/vector common/codec common/plan commo
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options
-deploy/calibrate        common/base common/trace common/vector common/job deploy/system deploy/trace deploy/predict deploy/report
+deploy/calibrate        common/base common/trace common/vector common/codec common/job deploy/system deploy/trace deploy/predict deploy/report
 deploy/plot             common/base deploy/system deploy/sweep deploy/report
 deploy/page             common/base common/job deploy/system deploy/sweep deploy/report deploy/plot
 deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/calibrate deploy/page

@@ -188,6 +188,70 @@ static void without_layers_the_times_of_buckets_are_shared_out(void **state)
                seconds(TRACED_BACKWARD_1_NS + TRACED_BACKWARD_2_NS), 1e-6);
 }
 
+/* Of both workers the last one waits for nobody. */
+static void sums_in_shared_memory_are_those_of_the_last_one(void **state)
+{
+    (void)state;
+    struct traced_story story = plain_ring;
+    story.has_group = true;
+    calibrate(&story, 1, &costs, NULL);
+    check_near(costs.sum_bandwidth, 4 * 130000 / 2 / seconds(TRACED_GROUP_NS), 1e-6);
+    assert_false(calibration.has_network);
+}
+
+/* A run with codes shows what these take, and nothing else. */
+static void codes_are_what_messages_take_longer(void **state)
+{
+    (void)state;
+    static const struct traced_story stories[] = {
+        {"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"seed\": 1"},
+        {"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, true, "\"compress\": \"int8\"",
+         .has_codes = true},
+    };
+    calibrate(stories, 2, &costs, NULL);
+    check_near(costs.encode_bandwidth, 4 * 130000 / seconds(2 * TRACED_ENCODE_NS), 1e-6);
+    check_near(costs.decode_bandwidth, 4 * 130000 / seconds(2 * TRACED_DECODE_NS), 1e-6);
+    assert_int_equal(costs.spread.kind, SPREAD_NONE);
+    check_near(costs.message_s,
+               seconds((TRACED_SEND_NS + TRACED_POST_NS / 2.0 + TRACED_RECEIVE_NS) / 2), 1e-6);
+}
+
+/* Neither a run with codes alone, nor runs of two transports. */
+static void runs_that_do_not_go_together_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct traced_story stories[2];
+        size_t count;
+        const char *why;
+    } cases[] = {
+        {{{"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"compress\": \"int8\""}},
+         1,
+         "shows only what codes take"},
+        {{{"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"seed\": 1", .transport = "tcp"},
+          {"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"seed\": 1",
+           .transport = "shm"}},
+         2,
+         "files are of one transport"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct calibration_run *list[2] = {&runs[0], &runs[1]};
+        char *folders[2] = {NULL, NULL};
+        for (size_t j = 0; j < cases[i].count; j++) {
+            folders[j] = traced_run_write(&cases[i].stories[j]);
+            assert_int_equal(calibration_run_read(folders[j], list[j]), STATUS_OK);
+        }
+        captured_log_begin();
+        assert_int_equal(calibration_make(list, cases[i].count, &model, &calibration),
+                         STATUS_INVALID);
+        assert_non_null(strstr(captured_log_end(), cases[i].why));
+        for (size_t j = 0; j < cases[i].count; j++) {
+            calibration_run_finish(list[j]);
+            temp_folder_destroy(folders[j]);
+        }
+    }
+}
+
 /* The run is refused, with a sentence that holds `why`. */
 static void refuse(const char *folder, const char *why)
 {
@@ -212,7 +276,7 @@ static void runs_that_show_no_plain_steps_are_refused_by_name(void **state)
         {{"ps-async", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"seed\": 1"},
          "is of mode ps-async"},
         {{"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"compress\": \"fp16\""},
-         "was run with --compress fp16"},
+         "was run with --compress fp16 in mode ring"},
         {{"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"sync-every\": 4"},
          "was run with --sync-every 4"},
         {{"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"processes\": 1"},
@@ -298,6 +362,9 @@ int main(void)
         cmocka_unit_test(what_servers_alone_do_not_tell_is_assumed_by_name),
         cmocka_unit_test(noise_is_the_spread),
         cmocka_unit_test(without_layers_the_times_of_buckets_are_shared_out),
+        cmocka_unit_test(sums_in_shared_memory_are_those_of_the_last_one),
+        cmocka_unit_test(codes_are_what_messages_take_longer),
+        cmocka_unit_test(runs_that_do_not_go_together_are_refused),
         cmocka_unit_test(runs_that_show_no_plain_steps_are_refused_by_name),
         cmocka_unit_test(runs_that_are_not_whole_are_refused),
         cmocka_unit_test(runs_of_two_kinds_are_refused),

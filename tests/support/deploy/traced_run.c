@@ -89,11 +89,19 @@ static void compute(const struct author *author, uint64_t step, uint64_t at)
                          bucket == 0 ? "linear 2" : "conv2d 1"));
         }
         at += length_ns;
+        if (author->story->has_group) {
+            continue;
+        }
         put(tape, at, TRACED_HANDOVER_NS, tag_of(TRACE_EXCHANGE, TRACE_NO_BUCKET, step));
         put(tape, at + TRACED_US, 0, tag_of(TRACE_READY, bucket, step));
         at += TRACED_HANDOVER_NS;
     }
     uint64_t end_ns = begin_ns + TRACED_STEP_NS - TRACED_US;
+    if (author->story->has_group) {
+        at += TRACED_LATE_NS * (1 - author->number); // one computes longer, the other waits
+        wait_ns = TRACED_GROUP_NS - wait_ns + TRACED_LATE_NS * author->number;
+        end_ns = at + wait_ns + 2 * TRACED_UPDATE_NS;
+    }
     put(tape, at, end_ns - at, tag_of(TRACE_EXCHANGE, TRACE_NO_BUCKET, step));
     if (author->story->servers == 0) {
         put(tape, at + TRACED_US, TRACED_UPDATE_NS, tag_of(TRACE_OPTIMIZER, 0, step));
@@ -144,14 +152,16 @@ static void talk_to_server(const struct author *author, uint64_t step, const uin
 {
     for (uint32_t bucket = 0; bucket < 2; bucket++) {
         uint64_t at = ready_ns[bucket];
-        put(author->talk, at, TRACED_POST_NS + TRACED_SEND_NS, tag_of(TRACE_POSTED, bucket, step));
+        uint64_t codes = author->story->has_codes;
+        put(author->talk, at, TRACED_POST_NS + TRACED_SEND_NS + codes * TRACED_ENCODE_NS,
+            tag_of(TRACE_POSTED, bucket, step));
         struct trace_tag tag = message_of(TRACE_SEND, bucket, step, "PUSH", 0);
         tag.flow = flow_of(step, bucket, author->number, 0);
         put(author->talk, at, TRACED_SEND_NS, tag);
         at += TRACED_MS; // for the server
         tag = message_of(TRACE_RECEIVE, bucket, step, "PARAMS", 0);
         tag.flow = flow_of(step, bucket, author->number, 1);
-        put(author->talk, at, TRACED_RECEIVE_NS, tag);
+        put(author->talk, at, TRACED_RECEIVE_NS + codes * TRACED_DECODE_NS, tag);
     }
 }
 
@@ -215,9 +225,9 @@ static void write_steps(struct author *author, const char *role)
             serve(author, step, ready_ns);
         } else if (!is_server && author->story->servers > 0) {
             talk_to_server(author, step, ready_ns);
-        } else if (!is_server && author->story->workers == 2) {
+        } else if (!is_server && author->story->workers == 2 && !author->story->has_group) {
             talk_in_ring(author, step, ready_ns);
-        } else if (!is_server) { // which has nobody to send to
+        } else if (!is_server && !author->story->has_group) { // which has nobody to send to
             put(author->talk, ready_ns[0], TRACED_POST_NS, tag_of(TRACE_POSTED, 0, step));
             put(author->talk, ready_ns[1], TRACED_POST_NS, tag_of(TRACE_POSTED, 1, step));
         }
@@ -251,8 +261,10 @@ char *traced_run_write(const struct traced_story *story)
     char text[1024], *folder = temp_folder_create();
     snprintf(text, sizeof(text),
              "{\"outcome\": \"completed\", \"mode\": \"%s\", \"workers\": %u, \"servers\": %u, "
-             "\"model\": \"%s\", \"parameters\": 130000, \"batch_per_worker\": 16}",
-             story->mode, story->workers, story->servers, story->model);
+             "\"model\": \"%s\", \"parameters\": 130000, \"batch_per_worker\": 16, "
+             "\"transport\": \"%s\"}",
+             story->mode, story->workers, story->servers, story->model,
+             story->transport != NULL ? story->transport : "none");
     temp_folder_write(folder, "summary.json", text, strlen(text));
     snprintf(text, sizeof(text),
              "{\"options\": {\"model\": \"%s\", \"bucket-mb\": 0.3, \"processes\": 0, %s}}",

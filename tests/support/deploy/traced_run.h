@@ -23,8 +23,12 @@
 #define TRACED_POST_NS          (2 * TRACED_US) // besides the send
 #define TRACED_RECEIVE_NS       (6 * TRACED_US)
 #define TRACED_LATENCY_NS       (40 * TRACED_US)
-#define TRACED_SUM_BYTES_PER_NS 4 // 4 GB/s
-#define TRACED_WAY_BYTES_PER_NS 1 // 1 GB/s
+#define TRACED_SUM_BYTES_PER_NS 4                // 4 GB/s
+#define TRACED_ENCODE_NS        (80 * TRACED_US) // of a bucket
+#define TRACED_DECODE_NS        (20 * TRACED_US)
+#define TRACED_GROUP_NS         (260 * TRACED_US) // sums of a step in shared memory
+#define TRACED_LATE_NS          (500 * TRACED_US) // that worker 1 waits for worker 0
+#define TRACED_WAY_BYTES_PER_NS 1                 // 1 GB/s
 
 extern const uint64_t traced_bucket_bytes[2]; // of a message, which is half a bucket
 
@@ -34,6 +38,9 @@ struct traced_story {
     uint32_t workers, servers, steps;
     bool has_layers, has_noise; // noise: steps take 0 to 1.1 ms longer, in twelve equal parts
     const char *option;         // one more of job.json: "seed": 1
+    bool has_group;             // ring: sums in shared memory, no messages
+    bool has_codes;             // ps-sync: workers encode and decode
+    const char *transport;      // NULL: none is told
 };
 
 /* Makes the run folder, of a model of two layers (conv2d 1, linear 2) and two buckets, on the host
