@@ -23,7 +23,7 @@ struct predict_options {
     char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES];
     char modes[STUDY_LIST_BYTES], workers[STUDY_LIST_BYTES], servers[STUDY_LIST_BYTES];
     char what_ifs[WHAT_IFS_MAX * WHAT_IF_TEXT_BYTES];
-    uint32_t batch, steps, gradients_per_update, threads;
+    uint32_t batch, steps, gradients_per_update, backup, sync_every, threads;
     enum all_reduce_choice all_reduce;
     enum transport_kind transport;
     struct codec compress;
@@ -112,6 +112,20 @@ static const struct option rows[] = {
      .metavar = "COUNT",
      .help =
          "gradients averaged into one update in ps-ssp and ps-async, at most one of each worker"},
+    {.name = "backup",
+     FIELD(U32, backup),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
+     .metavar = "COUNT",
+     .help = "backup workers in ps-sync: an update waits for the gradients of all workers but this "
+             "many, and late ones are dropped"},
+    {.name = "sync-every",
+     FIELD(U32, sync_every),
+     .fallback = "1",
+     OPTION_RANGE(1, 1000000),
+     .metavar = "STEPS",
+     .help = "local SGD: every worker takes this many steps with its own optimizer, then workers "
+             "exchange changes of parameters instead of gradients"},
     {.name = "straggler",
      FIELD(LIST, straggler),
      .fallback = "none",
@@ -188,13 +202,14 @@ static enum status check_model(int argc, char *const *argv)
 /* Refuses options that no point reads. */
 static enum status check_effects(const struct option_program *program, const struct study *study)
 {
-    bool has_ring = false, has_servers = false, has_staleness = false,
+    bool has_ring = false, has_servers = false, has_staleness = false, has_sync = false,
          exchanges = study->workers[study->worker_count - 1] > 1;
     for (size_t i = 0; i < study->design_count; i++) {
         enum mode_kind kind = study->designs[i].mode.kind;
         has_ring = has_ring || kind == MODE_RING;
         has_servers = has_servers || mode_has_servers(kind);
         has_staleness = has_staleness || mode_updates_on_push(kind);
+        has_sync = has_sync || kind == MODE_PS_SYNC;
         exchanges = exchanges || mode_has_servers(kind);
     }
     for (size_t i = 0; i < study->what_if_count; i++) {
@@ -210,13 +225,20 @@ static enum status check_effects(const struct option_program *program, const str
                   study->job.gradients_per_update, study->workers[0]);
         return STATUS_INVALID;
     }
+    if (has_sync && study->job.backup >= study->workers[0]) {
+        log_error("--backup %u of %u workers leaves no gradient for an update: at most %u",
+                  study->job.backup, study->workers[0], study->workers[0] - 1);
+        return STATUS_INVALID;
+    }
     const char *idle = options_was_given(program, "servers") && !has_servers   ? "servers"
                        : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
                        : options_was_given(program, "transport") && !exchanges ? "transport"
                        : options_was_given(program, "compress") && !exchanges  ? "compress"
                        : options_was_given(program, "gradients-per-update") && !has_staleness
                            ? "gradients-per-update"
-                           : NULL;
+                       : options_was_given(program, "backup") && !has_sync      ? "backup"
+                       : options_was_given(program, "sync-every") && !exchanges ? "sync-every"
+                                                                                : NULL;
     if (idle != NULL) {
         log_error("--%s has no effect in the modes of --mode%s; leave it out", idle,
                   exchanges ? "" : " with one worker");
@@ -302,6 +324,8 @@ static void fill_study(const struct predict_options *options, struct study *stud
     study->job.transport = options->transport;
     study->job.compress = options->compress;
     study->job.gradients_per_update = options->gradients_per_update;
+    study->job.backup = options->backup;
+    study->job.sync_every = options->sync_every;
     study->job.seed = options->seed;
     snprintf(study->job.straggler, sizeof(study->job.straggler), "%s", options->straggler);
     study->costs_file = options->costs;

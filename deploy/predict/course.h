@@ -11,13 +11,15 @@
 #include "deploy/predict/reduction.h"
 
 struct course_worker {
-    uint32_t awaited;     // bucket + 1 that forward waits for; 0: it computes
-    double spread_s;      // of the step that begins
-    double spread_mean_s; // of all workers that it stands for
-    double begin_s;       // that it waits on purpose before the step that begins
-    bool is_reading;      // the next batch
-    bool awaits_batch;    // before it begins
-    uint64_t *missing;    // (buckets) floats that are not final yet
+    uint32_t awaited;       // bucket + 1 that forward waits for; 0: it computes
+    double spread_s;        // of the step that begins
+    double spread_mean_s;   // of all workers that it stands for
+    double begin_s;         // that it waits on purpose before the step that begins
+    bool is_reading;        // the next batch
+    bool awaits_batch;      // before it begins
+    uint64_t *missing;      // (buckets) floats that are not final yet
+    uint64_t missing_count; // of all buckets
+    bool is_ending;         // a round of local SGD: it waits for all of them
 };
 
 struct course {
@@ -47,11 +49,18 @@ struct course {
     uint64_t begun;                         // steps of all workers
     struct staleness staleness;             // of gradients, where each is an update
     uint64_t lead_max;                      // steps of a worker before the slowest
+    uint32_t round_steps;                   // from one exchange to the next
+    uint64_t updates, late; // with --backup: of all servers, and gradients that were dropped
     bool is_out_of_memory;
 };
 
 /* Floats of a bucket have their final value at the worker of this index. */
 void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64_t count);
+
+/* Begins the steps of all workers, and counts those that the extent says, up to whole rounds. */
+enum status course_measure(struct course *course, struct prediction *ret_prediction);
+
+void course_begin_step(struct course *course, uint32_t index);
 
 /* The worker goes on behind the backward of a bucket that it has handed over. */
 void course_go_on(struct course *course, uint32_t index, uint32_t bucket);

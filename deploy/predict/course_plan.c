@@ -106,7 +106,8 @@ static double work_of_step(const struct course *course)
 static enum reduction_kind reduction_kind(const struct course *course)
 {
     if (course->parts > 0) {
-        return mode_updates_on_push(course->job->mode.kind) ? REDUCTION_RACES : REDUCTION_SYNC;
+        bool races = mode_updates_on_push(course->job->mode.kind) || course->job->backup > 0;
+        return races ? REDUCTION_RACES : REDUCTION_SYNC;
     }
     for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
         if (course->algorithms[b] == ALL_REDUCE_HALVING) {
@@ -122,6 +123,9 @@ static void estimate_work(struct course *course)
     double work = work_of_step(course);
     double error = reduction_error(reduction_kind(course), course->whole, course->job->workers,
                                    course->parts, course->hosts, has_delays);
+    if (course->round_steps > 1 && has_delays && course->parts == 0) {
+        error = (double)INFINITY; // the latest of each step is not that of a round
+    }
     course->estimate = (struct prediction_estimate){
         .work = work,
         .reduction_error = error,
@@ -146,7 +150,7 @@ enum status course_plan(struct course *course)
 static enum status reduce_servers(struct course *course)
 {
     uint32_t workers = course->job->workers;
-    if (!mode_updates_on_push(course->job->mode.kind)) {
+    if (reduction_kind(course) == REDUCTION_SYNC) {
         course->shards = 1;
     }
     for (uint32_t w = 0; w < workers; w++) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Tags of wakes; forward and backward of bucket b: 1 + b, and so many buckets behind that; then
-// come those of the exchange.
+// the end of a round, and those of the exchange.
 enum { TAG_BEGIN = 0, TAG_INPUT = UINT32_MAX };
 
 static const struct course_exchange *exchange_of(const struct course *course)
@@ -22,15 +22,31 @@ static const struct course_exchange *exchange_of(const struct course *course)
                                : &course_by_messages;
 }
 
-uint32_t course_tag(const struct course *course, uint32_t tag)
+static uint32_t tag_of_end(const struct course *course)
 {
-    return 1 + 2 * course->layout.bucket_count + tag;
+    return 1 + 2 * course->layout.bucket_count;
 }
 
-double course_update_s(const struct course *course, uint32_t bucket)
+uint32_t course_tag(const struct course *course, uint32_t tag)
+{
+    return tag_of_end(course) + 1 + tag;
+}
+
+/* Of the worker's own optimizer. */
+static double optimizer_s(const struct course *course, uint32_t bucket)
 {
     return course->costs->optimizer_s * (double)course->layout.buckets[bucket].count /
            (double)course->layout.value_count;
+}
+
+/* With local SGD the mean change is added. */
+double course_update_s(const struct course *course, uint32_t bucket)
+{
+    double bandwidth = course->costs->sum_bandwidth;
+    if (course->round_steps == 1) {
+        return optimizer_s(course, bucket);
+    }
+    return bandwidth > 0 ? 4.0 * (double)course->layout.buckets[bucket].count / bandwidth : 0;
 }
 
 /* Forward of a bucket, once its parameters are there. Where no server makes updates, the worker has
@@ -50,7 +66,7 @@ static void forward(struct course *course, uint32_t index, uint32_t bucket)
         course->delay_s += worker->spread_mean_s;
         course->lead_max = lead > course->lead_max ? lead : course->lead_max;
     }
-    if (course->shards == 0 && step > 0 && !course->has_group) {
+    if (course->shards == 0 && step > 0 && !course->has_group && course->round_steps == 1) {
         update_s = course_update_s(course, bucket);
     }
     course->optimizer_s += update_s;
@@ -59,12 +75,28 @@ static void forward(struct course *course, uint32_t index, uint32_t bucket)
                index, 1 + bucket);
 }
 
+/* Local SGD waits for all means at the end of a round, and adds them where no server does. */
+static void end_round(struct course *course, uint32_t index)
+{
+    double update_s = 0;
+    for (uint32_t b = 0; b < course->layout.bucket_count && course->shards == 0; b++) {
+        update_s += course_update_s(course, b);
+    }
+    course->workers[index].is_ending = false;
+    course->optimizer_s += update_s;
+    engine_run(course->engine, CORES_COMPUTE, update_s, index, tag_of_end(course));
+}
+
 void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64_t count)
 {
     struct course_worker *worker = &course->workers[index];
     worker->missing[bucket] -= count;
+    worker->missing_count -= count;
     if (worker->missing[bucket] == 0 && worker->awaited == bucket + 1) {
         forward(course, index, bucket);
+    }
+    if (worker->is_ending && worker->missing_count == 0) {
+        end_round(course, index);
     }
 }
 
@@ -109,7 +141,7 @@ static void end_reading(struct course *course, uint32_t index)
 }
 
 /* A worker that stands for all has the delays of the latest, as all wait for that one. */
-static void begin_step(struct course *course, uint32_t index)
+void course_begin_step(struct course *course, uint32_t index)
 {
     struct course_worker *worker = &course->workers[index];
     uint64_t step = course->clocks.steps[index];
@@ -131,23 +163,38 @@ static void begin_step(struct course *course, uint32_t index)
     begin_if_read(course, index);
 }
 
+/* With local SGD a worker's own update follows that of a bucket. */
 static void backward(struct course *course, uint32_t index, uint32_t bucket)
 {
+    double update_s = course->round_steps > 1 ? optimizer_s(course, bucket) : 0;
     course->compute_s += course->backward_s[bucket];
-    engine_run(course->engine, CORES_COMPUTE, course->backward_s[bucket], index,
+    course->optimizer_s += update_s;
+    engine_run(course->engine, CORES_COMPUTE, course->backward_s[bucket] + update_s, index,
                1 + course->layout.bucket_count + bucket);
+}
+
+/* Whether gradients, or changes, are exchanged behind the step that the worker makes. */
+static bool ends_round(const struct course *course, uint32_t index)
+{
+    return (course->clocks.steps[index] + 1) % course->round_steps == 0;
 }
 
 void course_end_step(struct course *course, uint32_t index)
 {
     clocks_advance(&course->clocks, index);
-    begin_step(course, index);
+    course_begin_step(course, index);
 }
 
 void course_go_on(struct course *course, uint32_t index, uint32_t bucket)
 {
     if (bucket + 1 < course->layout.bucket_count) {
         backward(course, index, bucket + 1);
+    } else if (course->round_steps > 1 && ends_round(course, index)) {
+        struct course_worker *worker = &course->workers[index];
+        worker->is_ending = worker->missing_count > 0;
+        if (!worker->is_ending) {
+            end_round(course, index);
+        }
     } else {
         course_end_step(course, index);
     }
@@ -157,12 +204,15 @@ void course_go_on(struct course *course, uint32_t index, uint32_t bucket)
 static void hand_over(struct course *course, uint32_t index, uint32_t bucket)
 {
     const struct course_exchange *exchange = exchange_of(course);
-    if (exchange != NULL && exchange->keeps_thread) {
+    bool is_due = exchange != NULL && ends_round(course, index);
+    if (is_due && exchange->keeps_thread) {
         exchange->ready(course, index, bucket);
         return;
     }
-    if (exchange != NULL) {
-        course->workers[index].missing[bucket] = course->layout.buckets[bucket].count;
+    if (is_due) {
+        struct course_worker *worker = &course->workers[index];
+        worker->missing[bucket] = course->layout.buckets[bucket].count;
+        worker->missing_count += worker->missing[bucket];
         exchange->ready(course, index, bucket);
     }
     course_go_on(course, index, bucket);
@@ -181,8 +231,10 @@ static void wake(void *owner, uint32_t index, uint32_t tag)
         forward(course, index, tag - 2);
     } else if (tag == 1) {
         backward(course, index, 0);
-    } else if (tag < course_tag(course, 0)) {
+    } else if (tag < tag_of_end(course)) {
         hand_over(course, index, tag - 1 - buckets);
+    } else if (tag == tag_of_end(course)) {
+        course_end_step(course, index);
     } else if (exchange != NULL) {
         exchange->wake(course, index, tag - course_tag(course, 0));
     }
@@ -266,6 +318,7 @@ static enum status prepare(struct course *course)
     const struct job *job = course->job;
     course->shards = course->parts = mode_has_servers(job->mode.kind) ? job->servers : 0;
     course->simulated = job->workers;
+    course->round_steps = exchange_of(course) != NULL ? job->sync_every : 1;
     enum status status = check_straggler(course);
     if (status == STATUS_OK) {
         status = costs_make_layout(course->costs, phases_bucket_bytes(job), &course->layout);
@@ -306,121 +359,6 @@ static void finish(struct course *course)
     free(course->algorithms);
     free(course->forward_s);
     free(course->backward_s);
-}
-
-/* Until so many steps have begun. */
-static enum status go_on(struct course *course, uint64_t steps)
-{
-    enum status status = STATUS_OK;
-    while (course->begun < steps && status == STATUS_OK) {
-        status = course->is_out_of_memory ? STATUS_NO_MEMORY : engine_step(course->engine);
-    }
-    return status;
-}
-
-/* Numbers that grow. */
-static size_t count_size(const struct course *course)
-{
-    return course->network->link_count + 3 * (size_t)course->shards;
-}
-
-/* What went over links (network.link_count), how long threads of servers were busy (shards), how
- * long pushes have waited for them (shards), and how many these were (shards). */
-static void read_counts(const struct course *course, double *ret_counts)
-{
-    uint32_t links = course->network->link_count, shards = course->shards;
-    engine_link_bytes(course->engine, ret_counts);
-    for (uint32_t k = 0; k < shards; k++) {
-        uint32_t process = course->job->workers + k;
-        ret_counts[links + k] = engine_busy_s(course->engine, process);
-        ret_counts[links + shards + k] = engine_waited_s(course->engine, process);
-        ret_counts[links + 2 * shards + k] = (double)engine_taken(course->engine, process);
-    }
-}
-
-/* The busiest link and server of a time. */
-static void find_busiest(const struct course *course, const double *before, const double *after,
-                         double seconds, struct prediction *made)
-{
-    uint32_t links = course->network->link_count;
-    bool is_reduced = course->network != course->whole;
-    made->busiest_link = NETWORK_NONE;
-    for (uint32_t i = 0; i < links && seconds > 0; i++) {
-        uint32_t link = is_reduced ? course->reduction.origins[i] : i;
-        double bandwidth = course->whole->links[link].bandwidth;
-        double bytes = (after[i] - before[i]) * (is_reduced ? course->reduction.scales[i] : 1);
-        if (bandwidth > 0 && bytes / bandwidth / seconds > made->busiest_use) {
-            made->busiest_use = bytes / bandwidth / seconds;
-            made->busiest_link = link;
-            made->busiest_bytes = bytes;
-        }
-    }
-    for (uint32_t k = 0; k < course->shards && seconds > 0; k++) {
-        uint32_t waited = links + course->shards + k, taken = waited + course->shards;
-        double busy = (after[links + k] - before[links + k]) / seconds;
-        if (busy > made->server_busy && after[taken] > before[taken]) {
-            made->server_busy = busy;
-            made->server_wait_s = (after[waited] - before[waited]) / (after[taken] - before[taken]);
-        }
-    }
-}
-
-static enum status count_steps(struct course *course, uint32_t warm, uint32_t counted,
-                               double *counts, struct prediction *ret_prediction)
-{
-    uint32_t workers = course->job->workers;
-    for (uint32_t w = 0; w < course->simulated; w++) {
-        begin_step(course, w);
-    }
-    enum status status = go_on(course, (uint64_t)course->simulated * (warm + 1));
-    if (status != STATUS_OK) {
-        return status;
-    }
-    const struct course then = *course;
-    course->staleness = (struct staleness){.total = 0};
-    course->lead_max = 0;
-    double began_s = engine_now(course->engine);
-    read_counts(course, counts);
-    status = go_on(course, (uint64_t)course->simulated * (warm + 1 + counted));
-    if (status != STATUS_OK) {
-        return status;
-    }
-    read_counts(course, counts + count_size(course));
-    double seconds = engine_now(course->engine) - began_s,
-           steps = (double)course->simulated * counted;
-    struct prediction made = {
-        .step_s = seconds / counted,
-        .compute_s = (course->compute_s - then.compute_s) / steps,
-        .delay_s = (course->delay_s - then.delay_s) / steps,
-        .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps,
-        .staleness = course->staleness,
-        .lead_max = course->lead_max,
-        .is_reduced = course->network != course->whole,
-        .reduction_error = course->estimate.is_reduced ? course->estimate.reduction_error : 0,
-        .simulated = course->simulated,
-        .simulated_servers = course->shards};
-    made.wait_s = made.step_s - made.compute_s - made.delay_s - made.optimizer_s;
-    made.wait_s = made.wait_s > 0 ? made.wait_s : 0;
-    if (made.step_s > 0) {
-        made.images_per_s = (double)workers * course->costs->batch / made.step_s;
-    }
-    if (!mode_updates_on_push(course->job->mode.kind)) {
-        staleness_add_many(&made.staleness, 0, (uint64_t)workers * counted);
-    }
-    find_busiest(course, counts, counts + count_size(course), seconds, &made);
-    made.busiest_bytes /= counted;
-    *ret_prediction = made;
-    return STATUS_OK;
-}
-
-static enum status measure(struct course *course, uint32_t warm, uint32_t counted,
-                           struct prediction *ret_prediction)
-{
-    double *counts = calloc(2 * count_size(course), sizeof(*counts));
-    enum status status = counts != NULL ? count_steps(course, warm, counted, counts, ret_prediction)
-                                        : STATUS_NO_MEMORY;
-    free(counts);
-    return status;
 }
 
 static struct course *course_create(const struct job *job, const struct costs *costs,
@@ -471,7 +409,7 @@ enum status prediction_make(const struct job *job, const struct costs *costs,
         status = begin(course);
     }
     if (status == STATUS_OK) {
-        status = measure(course, extent->warm, extent->counted, ret_prediction);
+        status = course_measure(course, ret_prediction);
     }
     course_destroy(course);
     return status;

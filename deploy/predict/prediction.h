@@ -22,6 +22,7 @@ struct prediction {
     uint32_t simulated_servers;                     // the same
     struct staleness staleness;                     // of gradients on every server; 0 in ring
     uint64_t lead_max; // the most steps that a worker computed before the slowest
+    double late;       // share of gradients that came too late for their update, with --backup
 };
 
 struct prediction_extent {

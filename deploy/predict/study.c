@@ -123,6 +123,7 @@ static enum status find_alone(const struct study *study, const struct basis *bas
     struct prediction alone;
     job.mode.kind = MODE_RING;
     job.workers = 1;
+    job.backup = 0;
     snprintf(job.straggler, sizeof(job.straggler), "none");
     enum status status = prediction_make(&job, &basis->costs, &basis->network, &extent, &alone);
     if (status == STATUS_OK && alone.step_s <= 0) {
@@ -189,6 +190,9 @@ enum status study_make_basis(const struct study *study, const struct study_point
     basis->job.mode = point->design.mode;
     basis->job.workers = point->workers;
     basis->job.servers = point->design.servers;
+    if (point->design.mode.kind != MODE_PS_SYNC) {
+        basis->job.backup = 0; // for which other modes have no use
+    }
     enum status status = what_if_apply(point->what_if, basis);
     if (status != STATUS_OK) {
         basis_destroy(basis);

@@ -6,6 +6,7 @@
 
 static const char *const left_out[] = {
     "NCCL",
+    "with --sync-every, copies of parameters at both ends of a round",
     "in the memory of one host: tickets of values that are lent, and a core's own caches",
     "requests of workers to servers, agreement among workers at the end of a phase, evaluation, "
     "checkpoints",
@@ -90,6 +91,20 @@ static void print_reduced(const struct study *study, FILE *stream)
     fprintf(stream, "\n");
 }
 
+/* Says how many gradients backup workers make in vain. */
+static void print_late(const struct study *study, FILE *stream)
+{
+    for (size_t i = 0; i < study->point_count; i++) {
+        const struct study_point *point = &study->points[i];
+        if (study->job.backup > 0 && point->design.mode.kind == MODE_PS_SYNC) {
+            fprintf(stream,
+                    "\nIn %s among %u, %.1f %% of the gradients come too late for their update, "
+                    "and their images do not count.",
+                    study_design_text(point->design).text, point->workers, 100 * point->made.late);
+        }
+    }
+}
+
 /* Of images/s, against the same point as things are. */
 static double change_percent(const struct study *study, const struct study_point *point)
 {
@@ -123,6 +138,7 @@ void study_print(const struct study *study, FILE *stream)
             staleness_mean(&made->staleness), limiter, link_name(study, point),
             made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
+    print_late(study, stream);
     print_reduced(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
                     "much.\n");
@@ -191,7 +207,7 @@ static json_t *point_json(const struct study *study, const struct study_point *p
     const struct prediction *made = &point->made;
     return json_pack(
         "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
-        "s:f, s:s, s:f, s:o, s:I, s:b, s:f, s:I, s:I}",
+        "s:f, s:s, s:f, s:o, s:I, s:f, s:b, s:f, s:I, s:I}",
         "mode", mode_text(point->design.mode).text, "workers", (json_int_t)point->workers,
         "servers", (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up",
         point->speed_up, "efficiency_percent", 100 * point->efficiency, "step_ms",
@@ -202,9 +218,9 @@ static json_t *point_json(const struct study *study, const struct study_point *p
         "busiest_link_busy_percent", 100 * made->busiest_use, "limiter", point->limiter,
         "limiter_gain_percent", 100 * point->limiter_gain, "staleness",
         staleness_json(&made->staleness), "lead_steps_max", (json_int_t)made->lead_max,
-        "is_reduced", made->is_reduced, "reduction_error_percent", 100 * made->reduction_error,
-        "simulated_workers", (json_int_t)made->simulated, "simulated_servers",
-        (json_int_t)made->simulated_servers);
+        "late_percent", 100 * made->late, "is_reduced", made->is_reduced, "reduction_error_percent",
+        100 * made->reduction_error, "simulated_workers", (json_int_t)made->simulated,
+        "simulated_servers", (json_int_t)made->simulated_servers);
 }
 
 json_t *study_points_json(const struct study *study, const struct what_if *what_if)

@@ -1,6 +1,6 @@
 /* Modes with servers: pushes to shards, and their replies. A worker's window and the order of its
  * pushes are those of exchange_ps.c, what a shard does with a push and whom it answers when is as
- * in policy_sync.c, policy_races.c and shard_on_push.c.
+ * in policy_sync.c, policy_races.c, policy_backup.c and shard_on_push.c.
  *
  * Within a host a push is read where it is, and parameters are copied. Codes: a push is decoded as
  * it comes, and what ps-sync answers is encoded once for all workers (answer_encoder.c). */
@@ -13,7 +13,7 @@
 
 #define WINDOW_BYTES 1048576.0
 
-enum { PACKET_PUSH, PACKET_TAKEN, PACKET_REPLY };
+enum { PACKET_PUSH, PACKET_TAKEN, PACKET_REPLY, PACKET_PULL };
 
 struct pair {                  // a worker and a shard
     double travelling, window; // bytes of values
@@ -22,9 +22,13 @@ struct pair {                  // a worker and a shard
     uint64_t read_version;     // of the parameters that the worker computes with
     uint32_t taken_count;      // parts of the gradient that comes
     bool is_pulled;            // the worker waits for parameters, its gradient was applied
+    // With --backup:
+    bool is_held;            // its gradient is whole, and of the update that comes
+    uint64_t wanted_version; // another server had it
+    uint64_t seen_version;   // of what the worker has got
 };
 
-struct server { // a shard where each gradient is applied alone
+struct server { // a shard where gradients are applied when they are whole
     struct clocks clocks;
     uint64_t version; // updates
     uint64_t floats;
@@ -37,6 +41,7 @@ struct servers {
     uint32_t *counts;       // (shards, buckets) gradients of the update that is being made
     struct server *servers; // (shards)
     uint32_t *replies;      // (workers) parts that have come, of all shards
+    uint32_t *awaited;      // (workers) of so many
     uint32_t part_count;    // of all shards
     struct consistency consistency;
 };
@@ -95,12 +100,12 @@ static void servers_ready(struct course *course, uint32_t worker, uint32_t bucke
     }
 }
 
-/* Only ps-sync has answers in codes: what has changed since the last one, which all workers know.
- */
-static bool answers_in_codes(const struct course *course)
+/* Whether each part has an update of its own, from all gradients. Then answers are in codes: what
+ * has changed since the last one, which all workers know. */
+static bool is_in_step(const struct course *course)
 {
     const struct servers *servers = course->exchange;
-    return servers->consistency.update != UPDATE_ON_PUSH;
+    return servers->consistency.update != UPDATE_ON_PUSH && course->job->backup == 0;
 }
 
 static void reply(struct course *course, uint32_t shard, uint32_t worker, uint32_t bucket)
@@ -108,16 +113,20 @@ static void reply(struct course *course, uint32_t shard, uint32_t worker, uint32
     uint64_t floats = part_of(course, bucket, shard).count;
     const struct packet packet = {.from = course->job->workers + shard,
                                   .to = worker,
-                                  .bytes = answers_in_codes(course)
-                                               ? values_encoded_bytes(course, floats)
-                                               : values_bytes(floats),
+                                  .bytes = is_in_step(course) ? values_encoded_bytes(course, floats)
+                                                              : values_bytes(floats),
                                   .kind = PACKET_REPLY,
-                                  .bucket = bucket};
+                                  .bucket = bucket,
+                                  .step = pair_of(course, worker, shard)->read_version};
     engine_send(course->engine, &packet);
 }
 
+/* With local SGD the mean change is added. */
 static double update_s(const struct course *course, uint64_t floats)
 {
+    if (course->round_steps > 1) {
+        return values_sum_s(course, (double)floats);
+    }
     return course->costs->optimizer_s * (double)floats / (double)course->layout.value_count;
 }
 
@@ -139,14 +148,23 @@ static void take_for_all(struct course *course, uint32_t shard, uint32_t bucket)
     }
 }
 
+static bool may_read(const struct course *course, const struct server *server,
+                     const struct pair *pair, uint32_t worker)
+{
+    const struct servers *servers = course->exchange;
+    return course->job->backup > 0
+               ? !pair->is_held && server->version >= pair->wanted_version
+               : consistency_may_read(&servers->consistency, server->clocks.slowest,
+                                      server->clocks.steps[worker]);
+}
+
 /* Answers a worker that waits with all buckets, if it may read. */
 static void answer(struct course *course, uint32_t shard, uint32_t worker)
 {
     struct servers *servers = course->exchange;
     const struct server *server = &servers->servers[shard];
     struct pair *pair = pair_of(course, worker, shard);
-    if (!pair->is_pulled || !consistency_may_read(&servers->consistency, server->clocks.slowest,
-                                                  server->clocks.steps[worker])) {
+    if (!pair->is_pulled || !may_read(course, server, pair, worker)) {
         return;
     }
     pair->is_pulled = false;
@@ -184,6 +202,51 @@ static void take_alone(struct course *course, uint32_t shard, uint32_t worker)
     }
 }
 
+/* Gradients that the next update has to have. */
+static uint32_t wanted_gradients(const struct course *course)
+{
+    return course->job->workers - course->job->backup;
+}
+
+/* Whether a push makes a gradient whole with which there are enough of this version. */
+static bool completes_update(struct course *course, uint32_t shard, uint32_t worker)
+{
+    const struct server *server = &((struct servers *)course->exchange)->servers[shard];
+    const struct pair *pair = pair_of(course, worker, shard);
+    return pair->taken_count + 1 == server->part_count && pair->read_version == server->version &&
+           server->summed + 1 == wanted_gradients(course);
+}
+
+/* --backup: the first gradients of a version make the update. One of an older version is dropped.
+ */
+static void take_first(struct course *course, uint32_t shard, uint32_t worker)
+{
+    struct servers *servers = course->exchange;
+    struct server *server = &servers->servers[shard];
+    struct pair *pair = pair_of(course, worker, shard);
+    bool is_update = completes_update(course, shard, worker);
+    if (++pair->taken_count < server->part_count) {
+        return;
+    }
+    pair->taken_count = 0;
+    pair->is_pulled = true;
+    pair->is_held = pair->read_version == server->version;
+    pair->wanted_version = 0;
+    server->summed += pair->is_held;
+    course->late += !pair->is_held;
+    if (!is_update) {
+        answer(course, shard, worker);
+        return;
+    }
+    server->summed = 0;
+    server->version++;
+    course->updates++;
+    for (uint32_t w = 0; w < course->job->workers; w++) {
+        pair_of(course, w, shard)->is_held = false;
+        answer(course, shard, w);
+    }
+}
+
 static void take_push(struct course *course, const struct packet *push)
 {
     const struct servers *servers = course->exchange;
@@ -195,6 +258,8 @@ static void take_push(struct course *course, const struct packet *push)
     engine_send_small(course->engine, &taken);
     if (servers->consistency.update == UPDATE_ON_PUSH) {
         take_alone(course, shard, push->from);
+    } else if (course->job->backup > 0) {
+        take_first(course, shard, push->from);
     } else {
         take_for_all(course, shard, push->bucket);
     }
@@ -207,19 +272,57 @@ static uint64_t floats_for(const struct course *course, uint32_t bucket, uint32_
                                           : part_of(course, bucket, shard).count;
 }
 
+/* --backup: asks shards that are behind the newest one again. Whether there is one. */
+static bool asks_again(struct course *course, uint32_t worker)
+{
+    struct servers *servers = course->exchange;
+    uint64_t newest = 0;
+    servers->awaited[worker] = 0;
+    for (uint32_t k = 0; k < course->shards; k++) {
+        uint64_t version = pair_of(course, worker, k)->seen_version;
+        newest = version > newest ? version : newest;
+    }
+    for (uint32_t k = 0; k < course->shards && course->job->backup > 0; k++) {
+        bool is_behind = pair_of(course, worker, k)->seen_version < newest;
+        if (is_behind && servers->servers[k].part_count > 0) {
+            const struct packet pull = {.from = worker,
+                                        .to = course->job->workers + k,
+                                        .kind = PACKET_PULL,
+                                        .step = newest};
+            engine_send_small(course->engine, &pull);
+            servers->awaited[worker] += servers->servers[k].part_count;
+        }
+    }
+    return servers->awaited[worker] > 0;
+}
+
+static void take_pull(struct course *course, const struct packet *pull)
+{
+    uint32_t shard = pull->to - course->job->workers;
+    struct pair *pair = pair_of(course, pull->from, shard);
+    pair->is_pulled = true;
+    pair->wanted_version = pull->step;
+    answer(course, shard, pull->from);
+}
+
 /* A worker that gets its parts at once goes on when it has those of all shards. */
 static void take_reply(struct course *course, const struct packet *packet)
 {
     struct servers *servers = course->exchange;
     uint32_t shard = packet->from - course->job->workers;
-    if (servers->consistency.update != UPDATE_ON_PUSH) {
+    if (is_in_step(course)) {
         course_final(course, packet->to, packet->bucket, floats_for(course, packet->bucket, shard));
         return;
     }
-    if (++servers->replies[packet->to] < servers->part_count) {
+    pair_of(course, packet->to, shard)->seen_version = packet->step;
+    if (++servers->replies[packet->to] < servers->awaited[packet->to]) {
         return;
     }
     servers->replies[packet->to] = 0;
+    if (asks_again(course, packet->to)) {
+        return;
+    }
+    servers->awaited[packet->to] = servers->part_count;
     for (uint32_t b = course->layout.bucket_count; b-- > 0;) {
         course_final(course, packet->to, b, course->layout.buckets[b].count);
     }
@@ -232,6 +335,8 @@ static void servers_deliver(void *owner, const struct packet *packet)
         take_push(course, packet);
     } else if (packet->kind == PACKET_REPLY) {
         take_reply(course, packet);
+    } else if (packet->kind == PACKET_PULL) {
+        take_pull(course, packet);
     } else {
         uint32_t shard = packet->from - course->job->workers;
         pair_of(course, packet->to, shard)->travelling -=
@@ -247,6 +352,12 @@ static double work_alone_s(struct course *course, uint32_t shard, uint32_t worke
     const struct servers *servers = course->exchange;
     const struct server *server = &servers->servers[shard];
     uint32_t wanted = course->job->gradients_per_update;
+    if (course->job->backup > 0) {
+        return completes_update(course, shard, worker)
+                   ? wanted_gradients(course) * values_sum_s(course, (double)server->floats) +
+                         update_s(course, server->floats)
+                   : 0;
+    }
     if (pair_of(course, worker, shard)->taken_count + 1 < server->part_count) {
         return 0;
     }
@@ -271,13 +382,12 @@ static double servers_work_s(void *owner, const struct packet *packet)
     if (packet->kind == PACKET_REPLY) {
         uint32_t shard = packet->from - course->job->workers;
         double floats = (double)part_of(course, packet->bucket, shard).count;
-        return answers_in_codes(course) ? servers_each(course) * values_decode_s(course, floats)
-                                        : 0;
+        return is_in_step(course) ? servers_each(course) * values_decode_s(course, floats) : 0;
     }
     uint32_t shard = packet->to - course->job->workers;
     double decode_s = values_decode_s(course, (double)part_of(course, packet->bucket, shard).count);
-    return decode_s + (answers_in_codes(course) ? work_for_all_s(course, shard, packet->bucket)
-                                                : work_alone_s(course, shard, packet->from));
+    return decode_s + (is_in_step(course) ? work_for_all_s(course, shard, packet->bucket)
+                                          : work_alone_s(course, shard, packet->from));
 }
 
 static void servers_destroy(struct course *course)
@@ -293,6 +403,7 @@ static void servers_destroy(struct course *course)
     if (servers != NULL) {
         free(servers->servers);
         free(servers->replies);
+        free(servers->awaited);
         free(servers->pairs);
         free(servers->counts);
     }
@@ -346,13 +457,17 @@ static enum status servers_create(struct course *course)
         calloc((size_t)course->shards * course->layout.bucket_count, sizeof(*servers->counts));
     servers->servers = calloc(course->shards, sizeof(*servers->servers));
     servers->replies = calloc(workers, sizeof(*servers->replies));
+    servers->awaited = calloc(workers, sizeof(*servers->awaited));
     if (servers->pairs == NULL || servers->counts == NULL || servers->servers == NULL ||
-        servers->replies == NULL) {
+        servers->replies == NULL || servers->awaited == NULL) {
         return STATUS_NO_MEMORY;
     }
     enum status status = consistency_find(course->job->mode, &servers->consistency);
     for (uint32_t k = 0; k < course->shards && status == STATUS_OK; k++) {
         status = create_server(course, k);
+    }
+    for (uint32_t w = 0; w < workers; w++) {
+        servers->awaited[w] = servers->part_count;
     }
     return status;
 }

@@ -158,7 +158,7 @@ static void equal_workers_are_reduced_unasked(void **state)
 }
 
 /* Codes take time at both ends, and bytes that are not in proportion to the values. */
-static void codes_set_nobody_apart(void **state)
+static void codes_and_rounds_set_nobody_apart(void **state)
 {
     (void)state;
     static const struct case_of_job cases[] = {
@@ -170,6 +170,10 @@ static void codes_set_nobody_apart(void **state)
     static const struct codec codecs[] = {{CODEC_FP16, 0}, {CODEC_INT8, 0}, {CODEC_TOPK, 10000}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct job job = job_of(&cases[i]);
+        job.sync_every = 4; // nor do rounds
+        assert_true(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
+        compare(&cases[i], &job, 0.01);
+        job.sync_every = 1;
         for (size_t j = 0; j < sizeof(codecs) / sizeof(codecs[0]); j++) {
             job.compress = codecs[j];
             assert_true(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
@@ -253,6 +257,34 @@ static void other_jobs_are_reduced_if_that_is_asked(void **state)
     }
 }
 
+/* Of several servers one does not make the update from the first gradients alone, but each flow may
+ * have its share of a worker's link. */
+static void backup_workers_codes_and_rounds_keep_the_bounds(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        SERVERS(NULL, MODE_PS_SYNC, 0, 1, 16, 0.02), SERVERS(NULL, MODE_PS_SYNC, 0, 4, 16, 0.02),
+        SERVERS(NULL, MODE_PS_ASYNC, 0, 4, 16, 0.02), RING(NULL, RING, 16, 0.02)};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const bool has_servers = cases[i].servers > 0;
+        struct job job = job_of(&cases[i]);
+        job.compress.kind = CODEC_INT8;
+        compare(&cases[i], &job, 1);
+        job.compress.kind = CODEC_NONE;
+        job.sync_every = 4;
+        assert_true(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX_ASKED) == has_servers);
+        if (has_servers) {
+            compare(&cases[i], &job, 1);
+        }
+        job.sync_every = 1;
+        job.backup = cases[i].mode.kind == MODE_PS_SYNC ? 2 : 0;
+        if (job.backup > 0) {
+            assert_false(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
+            compare(&cases[i], &job, 1);
+        }
+    }
+}
+
 /* A straggler is a delay, too. */
 static void a_straggler_is_a_delay(void **state)
 {
@@ -288,9 +320,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_workers_are_reduced_unasked),
-        cmocka_unit_test(codes_set_nobody_apart),
+        cmocka_unit_test(codes_and_rounds_set_nobody_apart),
         cmocka_unit_test(rounded_buckets_keep_their_all_reduce),
         cmocka_unit_test(other_jobs_are_reduced_if_that_is_asked),
+        cmocka_unit_test(backup_workers_codes_and_rounds_keep_the_bounds),
         cmocka_unit_test(a_straggler_is_a_delay),
         cmocka_unit_test(what_has_no_bound_is_never_reduced),
     };

@@ -1,0 +1,133 @@
+/* Counts what a course takes, behind steps that do not count. */
+#include "deploy/predict/course.h"
+
+#include <stdlib.h>
+
+/* Until all workers have made so many steps and begin the next, or all servers so many updates. */
+static enum status go_on(struct course *course, uint64_t steps)
+{
+    enum status status = STATUS_OK;
+    bool counts_updates = course->job->backup > 0;
+    const uint64_t *done = counts_updates ? &course->updates : &course->begun;
+    uint64_t wanted = counts_updates ? steps / course->round_steps * course->shards
+                                     : (steps + 1) * course->simulated;
+    while (*done < wanted && status == STATUS_OK) {
+        status = course->is_out_of_memory ? STATUS_NO_MEMORY : engine_step(course->engine);
+    }
+    return status;
+}
+
+/* Numbers that grow. */
+static size_t count_size(const struct course *course)
+{
+    return course->network->link_count + 3 * (size_t)course->shards;
+}
+
+/* What went over links (network.link_count), how long threads of servers were busy (shards), how
+ * long pushes have waited for them (shards), and how many these were (shards). */
+static void read_counts(const struct course *course, double *ret_counts)
+{
+    uint32_t links = course->network->link_count, shards = course->shards;
+    engine_link_bytes(course->engine, ret_counts);
+    for (uint32_t k = 0; k < shards; k++) {
+        uint32_t process = course->job->workers + k;
+        ret_counts[links + k] = engine_busy_s(course->engine, process);
+        ret_counts[links + shards + k] = engine_waited_s(course->engine, process);
+        ret_counts[links + 2 * shards + k] = (double)engine_taken(course->engine, process);
+    }
+}
+
+/* The busiest link and server of a time. */
+static void find_busiest(const struct course *course, const double *before, const double *after,
+                         double seconds, struct prediction *made)
+{
+    uint32_t links = course->network->link_count;
+    bool is_reduced = course->network != course->whole;
+    made->busiest_link = NETWORK_NONE;
+    for (uint32_t i = 0; i < links && seconds > 0; i++) {
+        uint32_t link = is_reduced ? course->reduction.origins[i] : i;
+        double bandwidth = course->whole->links[link].bandwidth;
+        double bytes = (after[i] - before[i]) * (is_reduced ? course->reduction.scales[i] : 1);
+        if (bandwidth > 0 && bytes / bandwidth / seconds > made->busiest_use) {
+            made->busiest_use = bytes / bandwidth / seconds;
+            made->busiest_link = link;
+            made->busiest_bytes = bytes;
+        }
+    }
+    for (uint32_t k = 0; k < course->shards && seconds > 0; k++) {
+        uint32_t waited = links + course->shards + k, taken = waited + course->shards;
+        double busy = (after[links + k] - before[links + k]) / seconds;
+        if (busy > made->server_busy && after[taken] > before[taken]) {
+            made->server_busy = busy;
+            made->server_wait_s = (after[waited] - before[waited]) / (after[taken] - before[taken]);
+        }
+    }
+}
+
+static enum status count_steps(struct course *course, uint32_t warm, uint32_t counted,
+                               double *counts, struct prediction *ret_prediction)
+{
+    uint32_t workers = course->job->workers, images = workers - course->job->backup;
+    for (uint32_t w = 0; w < course->simulated; w++) {
+        course_begin_step(course, w);
+    }
+    enum status status = go_on(course, warm);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct course then = *course;
+    course->staleness = (struct staleness){.total = 0};
+    course->lead_max = 0;
+    double began_s = engine_now(course->engine);
+    read_counts(course, counts);
+    status = go_on(course, (uint64_t)warm + counted);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    read_counts(course, counts + count_size(course));
+    double seconds = engine_now(course->engine) - began_s,
+           steps = (double)course->simulated * counted;
+    struct prediction made = {
+        .step_s = seconds / counted,
+        .compute_s = (course->compute_s - then.compute_s) / steps,
+        .delay_s = (course->delay_s - then.delay_s) / steps,
+        .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps,
+        .staleness = course->staleness,
+        .lead_max = course->lead_max,
+        .is_reduced = course->network != course->whole,
+        .reduction_error = course->estimate.is_reduced ? course->estimate.reduction_error : 0,
+        .simulated = course->simulated,
+        .simulated_servers = course->shards};
+    made.wait_s = made.step_s - made.compute_s - made.delay_s - made.optimizer_s;
+    made.wait_s = made.wait_s > 0 ? made.wait_s : 0;
+    if (made.step_s > 0) {
+        made.images_per_s = (double)images * course->costs->batch / made.step_s;
+    }
+    if (!mode_updates_on_push(course->job->mode.kind)) {
+        staleness_add_many(&made.staleness, 0, (uint64_t)images * counted / course->round_steps);
+    }
+    if (course->late > then.late) {
+        double late = (double)(course->late - then.late);
+        made.late = late / (late + (double)images * (double)(course->updates - then.updates));
+    }
+    find_busiest(course, counts, counts + count_size(course), seconds, &made);
+    made.busiest_bytes /= counted;
+    *ret_prediction = made;
+    return STATUS_OK;
+}
+
+static uint32_t whole_rounds(uint32_t steps, uint32_t round_steps)
+{
+    return (steps + round_steps - 1) / round_steps * round_steps;
+}
+
+enum status course_measure(struct course *course, struct prediction *ret_prediction)
+{
+    uint32_t warm = whole_rounds(course->extent->warm, course->round_steps);
+    uint32_t counted = whole_rounds(course->extent->counted, course->round_steps);
+    double *counts = calloc(2 * count_size(course), sizeof(*counts));
+    enum status status = counts != NULL ? count_steps(course, warm, counted, counts, ret_prediction)
+                                        : STATUS_NO_MEMORY;
+    free(counts);
+    return status;
+}
