@@ -7,20 +7,24 @@
 #include "common/job/job_values.h"
 #include "common/options/options.h"
 #include "deploy/command/commands.h"
-#include "deploy/predict/crossover.h"
+#include "deploy/command/predict_results.h"
+#include "deploy/predict/advise/advice.h"
 #include "deploy/predict/parallel.h"
 #include "deploy/predict/study.h"
 #include "deploy/predict/study_lists.h"
-
-#include <jansson.h>
+#include "deploy/system/command_text.h"
+#include "deploy/system/folder.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define ADVICE_MODES "ring,ps-sync,ps-ssp:2,ps-async" // that advice chooses among
+
 struct predict_options {
     char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES];
+    char convergence[JOB_PATH_BYTES], out[JOB_PATH_BYTES];
     char modes[STUDY_LIST_BYTES], workers[STUDY_LIST_BYTES], servers[STUDY_LIST_BYTES];
     char what_ifs[WHAT_IFS_MAX * WHAT_IF_TEXT_BYTES];
     uint32_t batch, steps, gradients_per_update, backup, sync_every, threads;
@@ -30,7 +34,10 @@ struct predict_options {
     double bucket_mb;
     char straggler[JOB_PATH_BYTES];
     uint64_t seed;
-    bool approximate, json;
+    bool approximate, advise, json;
+    bool is_kept[ADVICE_AXES]; // of the axes of advice: a value was given
+    bool takes_places;         // as many workers as the network has places for
+    char command[COMMAND_TEXT_BYTES];
 };
 
 static bool all_reduce_is_valid(const char *text, char *ret_why, size_t why_size)
@@ -158,6 +165,25 @@ static const struct option rows[] = {
      .metavar = "CHANGES",
      .help = "predicts the same with other costs, network or servers, as link=2x,compute=0.5x or "
              "latency=50us,servers=4; may be repeated"},
+    {.name = "convergence",
+     FIELD(TEXT, convergence),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "sweep.csv of a sweep with --target-accuracy: adds the time that training takes to "
+             "the target, by the steps that it took at such staleness"},
+    {.name = "advise",
+     FIELD(FLAG, advise),
+     .fallback = "false",
+     .help = "search for the best mode, servers and their places, bucket size and all-reduce; what "
+             "other options give stays. Without --workers: as many as the network has places for"},
+    {.name = "out",
+     .letter = 'o',
+     FIELD(TEXT, out),
+     .fallback = "",
+     .metavar = "DIR",
+     .help =
+         "folder to write: report.html, predictions.json, and plots as SVG and PNG, among them a "
+         "map of the fastest design over workers and bandwidth"},
     {.name = "jobs",
      .letter = 'j',
      FIELD(U32, threads),
@@ -200,7 +226,8 @@ static enum status check_model(int argc, char *const *argv)
 }
 
 /* Refuses options that no point reads. */
-static enum status check_effects(const struct option_program *program, const struct study *study)
+static enum status check_effects(const struct option_program *program, const struct study *study,
+                                 bool is_advice)
 {
     bool has_ring = false, has_servers = false, has_staleness = false, has_sync = false,
          exchanges = study->workers[study->worker_count - 1] > 1;
@@ -230,6 +257,13 @@ static enum status check_effects(const struct option_program *program, const str
                   study->job.backup, study->workers[0], study->workers[0] - 1);
         return STATUS_INVALID;
     }
+    for (size_t i = 0; i < study->what_if_count && is_advice; i++) {
+        if (what_if_has_servers(&study->what_ifs[i])) {
+            log_error("--what-if %s: --advise searches for the servers; leave them out",
+                      study->what_ifs[i].text);
+            return STATUS_INVALID;
+        }
+    }
     const char *idle = options_was_given(program, "servers") && !has_servers   ? "servers"
                        : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
                        : options_was_given(program, "transport") && !exchanges ? "transport"
@@ -247,6 +281,19 @@ static enum status check_effects(const struct option_program *program, const str
     return STATUS_OK;
 }
 
+static enum status check_outputs(const struct predict_options *options)
+{
+    if (options->out[0] != '\0' && options->advise) {
+        log_error("--out has no effect with --advise, whose result is text; leave it out");
+        return STATUS_INVALID;
+    }
+    if (options->out[0] != '\0' && options->json) {
+        log_error("--out writes predictions.json, which is what --json prints; leave --json out");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static enum status check_files(const struct predict_options *options)
 {
     if (options->costs[0] == '\0' || options->network[0] == '\0') {
@@ -257,31 +304,14 @@ static enum status check_files(const struct predict_options *options)
     return STATUS_OK;
 }
 
-static enum status print(const struct study *study, const struct crossover_list *crossovers,
-                         bool is_json)
+static void take_places(const struct network *network, struct study *study)
 {
-    if (!is_json) {
-        study_print(study, stdout);
-        if (study->what_if_count > 0) {
-            study_print_what_ifs(study, stdout);
-        }
-        crossover_print(crossovers, stdout);
-        study_print_left_out(study, stdout);
-        return STATUS_OK;
+    uint32_t places = 0;
+    for (uint32_t i = 0; i < network->host_count && places < STUDY_WORKERS_MAX; i++) {
+        places += network->hosts[i].workers;
     }
-    json_t *object = study_json(study), *what_ifs = json_object_get(object, "what_ifs");
-    json_object_set_new(object, "crossovers", crossover_json(crossovers, NULL));
-    for (size_t i = 0; i < json_array_size(what_ifs); i++) {
-        json_object_set_new(json_array_get(what_ifs, i), "crossovers",
-                            crossover_json(crossovers, &study->what_ifs[i]));
-    }
-    if (object == NULL || json_dumpf(object, stdout, JSON_INDENT(2)) != 0) {
-        json_decref(object);
-        return STATUS_NO_MEMORY;
-    }
-    json_decref(object);
-    printf("\n");
-    return STATUS_OK;
+    study->workers[0] = places < STUDY_WORKERS_MAX ? places : STUDY_WORKERS_MAX;
+    study_cross(study);
 }
 
 static enum status predict(const struct predict_options *options, struct study *study,
@@ -300,19 +330,43 @@ static enum status predict(const struct predict_options *options, struct study *
     if (status != STATUS_OK) {
         return status;
     }
+    struct convergence convergence = {NULL, 0};
     study->costs = costs;
     study->network = &network;
-    struct crossover_list crossovers = {NULL, 0};
-    status = study_make(study);
-    if (status == STATUS_OK) {
-        status = crossover_list_make(study, &crossovers);
+    if (options->convergence[0] != '\0') {
+        status = convergence_read(options->convergence, &convergence);
+        study->convergence = &convergence;
+    }
+    if (status == STATUS_OK && options->takes_places) {
+        take_places(&network, study);
+    }
+    if (status == STATUS_OK && options->out[0] != '\0') {
+        status = folder_make(options->out, NULL);
     }
     if (status == STATUS_OK) {
-        status = print(study, &crossovers, options->json);
+        status = options->advise
+                     ? predict_results_advise(study, options->is_kept, options->json)
+                     : predict_results_make(study, options->json, options->out, options->command);
     }
-    crossover_list_finish(&crossovers);
+    convergence_finish(&convergence);
     network_finish(&network);
     return status;
+}
+
+/* What advice takes where the command line does not say it. */
+static void fill_advice(const struct option_program *program, struct predict_options *options)
+{
+    if (!options_was_given(program, "mode")) {
+        snprintf(options->modes, sizeof(options->modes), "%s", ADVICE_MODES);
+    }
+    if (!options_was_given(program, "workers")) {
+        options->takes_places = true;
+        snprintf(options->workers, sizeof(options->workers), "%d", STUDY_WORKERS_MAX);
+    }
+    for (size_t axis = 0; axis < ADVICE_AXES; axis++) {
+        const char *name = advice_axes[axis].option;
+        options->is_kept[axis] = name != NULL && options_was_given(program, name);
+    }
 }
 
 static void fill_study(const struct predict_options *options, struct study *study)
@@ -337,7 +391,7 @@ static void fill_study(const struct predict_options *options, struct study *stud
 
 static enum exit_code run(int argc, char **argv, struct study *study, struct costs *costs)
 {
-    struct predict_options options;
+    struct predict_options options = {.advise = false};
     bool is_done = false;
     struct option_program program = {
         .name = "ringside predict",
@@ -349,7 +403,8 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct cos
             "Options of jobs that it does not read are refused.",
         .example = "  ringside predict --costs costs.json --network network.json -n 8,64\n"
                    "  ringside predict --costs costs.json --network network.json --mode ps-sync "
-                   "--servers 1,4 -n 16,64 --what-if link=2x --json\n",
+                   "--servers 1,4 -n 16,64 --what-if link=2x --json\n"
+                   "  ringside predict --costs costs.json --network network.json --advise\n",
         .sets = {{.title = "Options", .rows = rows, .count = ROW_COUNT, .values = &options}},
         .set_count = 1,
         .takes_arguments_alone = true,
@@ -361,11 +416,15 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct cos
     if (is_done) {
         return EXIT_COMPLETED;
     }
+    if (options.advise) {
+        fill_advice(&program, &options);
+    }
+    command_text_write(argc, argv, options.command);
     fill_study(&options, study);
-    if (check_files(&options) != STATUS_OK ||
+    if (check_files(&options) != STATUS_OK || check_outputs(&options) != STATUS_OK ||
         study_take_what_ifs(options.what_ifs, study) != STATUS_OK ||
         study_take_lists(options.modes, options.servers, options.workers, study) != STATUS_OK ||
-        check_effects(&program, study) != STATUS_OK) {
+        check_effects(&program, study, options.advise) != STATUS_OK) {
         return EXIT_USAGE;
     }
     return exit_code(predict(&options, study, costs));

@@ -1,10 +1,11 @@
 /* The figures of a report as data that page.js draws.
  *
  * Lines: {id, kind: "lines", title, note, x, y (labels of the axes), x_min, x_max, perhaps y_min,
- * y_max (of what is drawn) or y_low, y_high (of bands), series: [{name, colour, dash, points: [[x,
- * y] or [x, mean, low, high]], runs: [[[x, y]]], ends: [[x, y, why]]}]}. Bars: {id, kind: "bars",
- * title, note, y, names, colours, series: [{name, values, halves, perhaps runs (for each bar, the
- * values of its runs)}]}: several series are stacked. */
+ * y_max (of what is drawn) or y_low, y_high (of bands), perhaps x_is_log (an axis by factors),
+ * series: [{name, colour, dash, points: [[x, y] or [x, mean, low, high]], runs: [[[x, y]]], ends:
+ * [[x, y, why]]}]}. Bars: {id, kind: "bars", title, note, y, names, colours, series: [{name,
+ * values, halves, perhaps runs (for each bar, the values of its runs)}]}: several series are
+ * stacked. */
 #ifndef DEPLOY_PAGE_FIGURES_H
 #define DEPLOY_PAGE_FIGURES_H
 

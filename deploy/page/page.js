@@ -196,7 +196,7 @@
                     suggestedMax: is_stacked ? undefined : longestBar(figure) },
                 y: { stacked: is_stacked, title: { display: false }, ticks: { autoSkip: figure.names.length > 30,
                     callback: (_, i) => linesOfName(figure.names[i]) } } }
-            : { x: { type: "linear", title: title(figure.x), min: figure.x_min, max: figure.x_max,
+            : { x: { type: figure.x_is_log ? "logarithmic" : "linear", title: title(figure.x), min: figure.x_min, max: figure.x_max,
                     ticks: { includeBounds: false, precision: figure.x.startsWith("seconds") ? undefined : 0 } },
                 y: { type: "linear", title: title(figure.y), ticks: {}, min: figure.y_min, max: figure.y_max,
                     afterDataLimits: (scale) => narrow(scale, figure) } };

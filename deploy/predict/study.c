@@ -68,7 +68,7 @@ static const struct {
 };
 #define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
 
-static struct prediction_extent extent_of(const struct study *study)
+struct prediction_extent study_extent(const struct study *study)
 {
     return (struct prediction_extent){
         .warm = STUDY_WARM_STEPS,
@@ -80,7 +80,7 @@ static struct prediction_extent extent_of(const struct study *study)
 enum status study_predict(const struct study *study, const struct basis *basis,
                           struct prediction *ret_prediction)
 {
-    const struct prediction_extent extent = extent_of(study);
+    const struct prediction_extent extent = study_extent(study);
     return prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_prediction);
 }
 
@@ -118,7 +118,7 @@ static enum status find_limiter(const struct study *study, const struct basis *b
 static enum status find_alone(const struct study *study, const struct basis *basis,
                               double *ret_images_per_s)
 {
-    const struct prediction_extent extent = extent_of(study);
+    const struct prediction_extent extent = study_extent(study);
     struct job job = basis->job;
     struct prediction alone;
     job.mode.kind = MODE_RING;
@@ -139,7 +139,7 @@ static enum status find_alone(const struct study *study, const struct basis *bas
 /* A whole job with many messages takes long, and its limiter takes as many predictions more. */
 static enum status tell_if_long(const struct study *study, const struct basis *basis)
 {
-    const struct prediction_extent extent = extent_of(study);
+    const struct prediction_extent extent = study_extent(study);
     struct prediction_estimate estimate;
     char advice[80] = "";
     enum status status =
@@ -202,6 +202,16 @@ enum status study_make_basis(const struct study *study, const struct study_point
     return STATUS_OK;
 }
 
+void study_find_target(const struct study *study, struct study_design design, uint32_t workers,
+                       const struct prediction *made, struct target *ret_target)
+{
+    struct job job = study->job;
+    job.mode = design.mode;
+    job.workers = workers;
+    convergence_find(study->convergence, &job, study->costs->batch,
+                     staleness_mean(&made->staleness), made->step_s, ret_target);
+}
+
 static enum status make_point(void *context, size_t index)
 {
     struct study *study = context;
@@ -213,6 +223,9 @@ static enum status make_point(void *context, size_t index)
         status = study_measure(study, basis, point);
     }
     basis_destroy(basis);
+    if (status == STATUS_OK && study->convergence != NULL) {
+        study_find_target(study, point->design, point->workers, &point->made, &point->target);
+    }
     return status;
 }
 

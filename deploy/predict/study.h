@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "deploy/predict/basis.h"
+#include "deploy/predict/convergence/convergence.h"
 #include "deploy/predict/costs.h"
 #include "deploy/predict/network.h"
 #include "deploy/predict/prediction.h"
@@ -33,18 +34,20 @@ struct study_point {
     uint32_t servers;              // with the changes
     const struct what_if *what_if; // NULL: as things are; borrowed
     struct prediction made;
-    double speed_up;     // images/s, against one worker that exchanges nothing
-    double efficiency;   // speed-up / workers
-    const char *limiter; // the cost without which a step would be shortest; "nothing"
-    double limiter_gain; // by so much of the step
+    double speed_up;      // images/s, against one worker that exchanges nothing
+    double efficiency;    // speed-up / workers
+    const char *limiter;  // the cost without which a step would be shortest; "nothing"
+    double limiter_gain;  // by so much of the step
+    struct target target; // zeros without a table of convergence
 };
 
 struct study {
     const char *costs_file, *network_file; // borrowed, as the others
     const struct costs *costs;
     const struct network *network;
-    struct job job;      // without mode, workers and servers
-    uint32_t counted;    // steps of each worker
+    const struct convergence *convergence; // NULL: none
+    struct job job;                        // without mode, workers and servers
+    uint32_t counted;                      // steps of each worker
     bool is_approximate; // jobs are made in small also where that may be off by more than 1 %
     uint32_t threads;    // that make points; 0: one for each core. Changes no figure
     struct study_design designs[STUDY_POINTS_MAX];
@@ -77,9 +80,17 @@ enum status study_measure(const struct study *study, const struct basis *basis,
 enum status study_make_basis(const struct study *study, const struct study_point *point,
                              struct basis **ret_basis);
 
+/* How far the study's predictions go. */
+struct prediction_extent study_extent(const struct study *study);
+
 /* Predicts a point's job without looking for the limiter. Logs. */
 enum status study_predict(const struct study *study, const struct basis *basis,
                           struct prediction *ret_prediction);
+
+/* What training takes to its target by the study's table of convergence, of which there has to be
+ * one. */
+void study_find_target(const struct study *study, struct study_design design, uint32_t workers,
+                       const struct prediction *made, struct target *ret_target);
 
 /* A table of the points as things are, and what the costs and the network are. */
 void study_print(const struct study *study, FILE *stream);

@@ -1,6 +1,7 @@
 /* Predictions as a table, and as JSON. */
 #include "deploy/predict/fields.h"
 #include "deploy/predict/study.h"
+#include "deploy/predict/study_target.h"
 
 #include <string.h>
 
@@ -116,13 +117,15 @@ static double change_percent(const struct study *study, const struct study_point
 void study_print(const struct study *study, FILE *stream)
 {
     print_basis(study, stream);
-    fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s  %-18s %s\n", "mode",
+    fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s%s  %-18s %s\n", "mode",
             "workers", "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
-            "optimizer", "waiting", "staleness", "limiter", "busiest link, MB a step");
+            "optimizer", "waiting", "staleness", study_target_heading(study), "limiter",
+            "busiest link, MB a step");
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         const struct prediction *made = &point->made;
-        char limiter[32], servers[16] = "-";
+        char limiter[32], target[STUDY_TARGET_BYTES], servers[16] = "-";
+        study_target_cell(study, point, target);
         snprintf(limiter, sizeof(limiter), "%s (-%.1f %%)", point->limiter,
                  100 * point->limiter_gain);
         if (point->servers > 0) {
@@ -130,16 +133,17 @@ void study_print(const struct study *study, FILE *stream)
         }
         fprintf(
             stream,
-            "%-8s %7u %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f  %-18s %s, %.3f "
+            "%-8s %7u %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f%s  %-18s %s, %.3f "
             "(%.0f %% busy)\n",
             mode_text(point->design.mode).text, point->workers, servers, made->images_per_s,
             point->speed_up, 100 * point->efficiency, 1e3 * made->step_s, 1e3 * made->compute_s,
             1e3 * made->delay_s, 1e3 * made->optimizer_s, 1e3 * made->wait_s,
-            staleness_mean(&made->staleness), limiter, link_name(study, point),
+            staleness_mean(&made->staleness), target, limiter, link_name(study, point),
             made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
     print_late(study, stream);
     print_reduced(study, stream);
+    study_target_print_unknown(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
                     "much.\n");
 }
@@ -233,6 +237,7 @@ json_t *study_points_json(const struct study *study, const struct what_if *what_
             continue;
         }
         json_t *object = point_json(study, point);
+        study_target_add_json(study, point, object);
         if (what_if != NULL) {
             json_object_set_new(object, "change_percent", json_real(change_percent(study, point)));
         }

@@ -192,6 +192,18 @@ static void count_ending(const struct run_folder *run, struct sweep_setting *set
     }
 }
 
+/* What the job of its runs has. */
+static void describe(const struct sweep_run *run, struct sweep_setting *setting)
+{
+    setting->label = run->label;
+    setting->mode = run->job.mode;
+    setting->mode_rank = (size_t)run->job.mode.kind;
+    setting->workers = run->job.workers;
+    setting->global_batch = run->job.global_batch;
+    setting->gradients_per_update = run->job.gradients_per_update;
+    setting->has_target = run->job.target_accuracy > 0;
+}
+
 /* The completed runs of a setting, and what they say. */
 static void gather(const struct sweep_results *results, size_t group, struct sweep_setting *setting,
                    const struct run_folder **runs)
@@ -203,10 +215,8 @@ static void gather(const struct sweep_results *results, size_t group, struct swe
         if (results->plan->runs[i].group != group) {
             continue;
         }
-        setting->label = results->plan->runs[i].label;
-        setting->mode_rank = (size_t)results->plan->runs[i].job.mode.kind;
+        describe(&results->plan->runs[i], setting);
         setting->place = group;
-        setting->has_target = results->plan->runs[i].job.target_accuracy > 0;
         setting->planned++;
         if (run != NULL && !run_folder_is_completed(run)) {
             count_ending(run, setting);

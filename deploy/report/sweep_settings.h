@@ -47,8 +47,10 @@ struct sweep_point {
 
 struct sweep_setting {
     const char *label; // of the plan
-    char series[256];  // the label without what makes staleness; "" if nothing is left
-    char axis[256];    // the rest of it
+    struct mode mode;
+    uint32_t workers, global_batch, gradients_per_update;
+    char series[256]; // the label without what makes staleness; "" if nothing is left
+    char axis[256];   // the rest of it
     size_t series_index;
     size_t mode_rank, place; // the order of its mode in every report; its place in the plan
     struct run_stroke stroke;

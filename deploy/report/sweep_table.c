@@ -161,7 +161,7 @@ static void write_csv(FILE *file, const void *context)
     for (size_t m = 0; m < MEASURE_COUNT; m++) {
         fprintf(file, ",%s mean,%s interval", sweep_measures[m].heading, sweep_measures[m].heading);
     }
-    fprintf(file, "\n");
+    fprintf(file, ",mode,workers,global batch,gradients per update\n");
     for (size_t i = 0; i < settings->count; i++) {
         const struct sweep_setting *row = &settings->list[settings->rows[i]];
         table_write_csv_value(file, row->label);
@@ -179,7 +179,8 @@ static void write_csv(FILE *file, const void *context)
                 fprintf(file, ",,");
             }
         }
-        fprintf(file, "\n");
+        fprintf(file, ",%s,%u,%u,%u\n", mode_text(row->mode).text, row->workers, row->global_batch,
+                row->gradients_per_update);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Tests of the search for the number of workers from which on another design is ahead. */
-#include "deploy/predict/crossover.h"
+#include "deploy/predict/advise/crossover.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -23,6 +23,15 @@ static enum status measure(void *context, uint32_t workers, struct crossover_rat
     return STATUS_OK;
 }
 
+/* The first design is ahead, and from 10 workers on it is not known. */
+static enum status is_unknown_from_10(void *context, uint32_t workers,
+                                      struct crossover_rates *ret_rates)
+{
+    (void)context;
+    *ret_rates = (struct crossover_rates){workers < 10 ? 3 : -1, 2};
+    return STATUS_OK;
+}
+
 static enum status fails_at_16(void *context, uint32_t workers, struct crossover_rates *ret_rates)
 {
     (void)context;
@@ -39,9 +48,9 @@ static void test_every_turn_is_found(void **state)
         struct rule rule = {turn, false};
         assert_int_equal(crossover_search(workers, 3, measure, &rule, &crossover), STATUS_OK);
         assert_int_equal(crossover.turn_count, 2);
-        assert_int_equal(crossover.turns[0].ahead, -1);
+        assert_int_equal(crossover.turns[0].ahead, CROSSOVER_SECOND);
         assert_int_equal(crossover.turns[1].workers, turn);
-        assert_int_equal(crossover.turns[1].ahead, 1);
+        assert_int_equal(crossover.turns[1].ahead, CROSSOVER_FIRST);
         assert_int_equal(crossover.workers_last, 1024);
     }
 }
@@ -54,7 +63,7 @@ static void test_a_lead_that_stays_has_one_turn(void **state)
     struct rule rule = {1000, false};
     assert_int_equal(crossover_search(workers, 2, measure, &rule, &crossover), STATUS_OK);
     assert_int_equal(crossover.turn_count, 1);
-    assert_int_equal(crossover.turns[0].ahead, -1);
+    assert_int_equal(crossover.turns[0].ahead, CROSSOVER_SECOND);
 }
 
 static void test_neither_is_ahead_where_they_are_level(void **state)
@@ -66,9 +75,21 @@ static void test_neither_is_ahead_where_they_are_level(void **state)
     assert_int_equal(crossover_search(workers, 2, measure, &rule, &crossover), STATUS_OK);
     assert_int_equal(crossover.turn_count, 3);
     assert_int_equal(crossover.turns[1].workers, 5);
-    assert_int_equal(crossover.turns[1].ahead, 0);
+    assert_int_equal(crossover.turns[1].ahead, CROSSOVER_NEITHER);
     assert_int_equal(crossover.turns[2].workers, 6);
-    assert_int_equal(crossover.turns[2].ahead, 1);
+    assert_int_equal(crossover.turns[2].ahead, CROSSOVER_FIRST);
+}
+
+static void test_what_is_not_known_has_a_turn_of_its_own(void **state)
+{
+    (void)state;
+    const uint32_t workers[] = {2, 64};
+    struct crossover crossover;
+    assert_int_equal(crossover_search(workers, 2, is_unknown_from_10, NULL, &crossover), STATUS_OK);
+    assert_int_equal(crossover.turn_count, 2);
+    assert_int_equal(crossover.turns[0].ahead, CROSSOVER_FIRST);
+    assert_int_equal(crossover.turns[1].workers, 10);
+    assert_int_equal(crossover.turns[1].ahead, CROSSOVER_UNKNOWN);
 }
 
 static void test_a_prediction_that_fails_ends_the_search(void **state)
@@ -85,6 +106,7 @@ int main(void)
         cmocka_unit_test(test_every_turn_is_found),
         cmocka_unit_test(test_a_lead_that_stays_has_one_turn),
         cmocka_unit_test(test_neither_is_ahead_where_they_are_level),
+        cmocka_unit_test(test_what_is_not_known_has_a_turn_of_its_own),
         cmocka_unit_test(test_a_prediction_that_fails_ends_the_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

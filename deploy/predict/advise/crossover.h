@@ -1,19 +1,23 @@
 /* From how many workers on one design is ahead of another. */
-#ifndef DEPLOY_PREDICT_CROSSOVER_H
-#define DEPLOY_PREDICT_CROSSOVER_H
+#ifndef DEPLOY_PREDICT_ADVISE_CROSSOVER_H
+#define DEPLOY_PREDICT_ADVISE_CROSSOVER_H
 
 #include "common/base/status.h"
 #include "deploy/predict/study.h"
 
 #include <jansson.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #define CROSSOVER_TURNS_MAX 16
 
-/* Images per second of the two designs. */
+enum crossover_lead { CROSSOVER_SECOND, CROSSOVER_NEITHER, CROSSOVER_FIRST, CROSSOVER_UNKNOWN };
+
+/* Images per second of the two designs, or jobs that reach their target in a second. Below 0: not
+ * known. */
 struct crossover_rates {
     double first, second;
 };
@@ -21,13 +25,14 @@ struct crossover_rates {
 /* From so many workers on, until the next turn, one of them is ahead. */
 struct crossover_turn {
     uint32_t workers;
-    int ahead; // 1: the first design; -1: the second; 0: neither
+    enum crossover_lead ahead;
     struct crossover_rates rates;
 };
 
 struct crossover {
     struct study_design first, second;
     const struct what_if *what_if; // NULL: as things are; borrowed
+    bool is_of_target;             // by time to target; otherwise by images/s
     struct crossover_turn turns[CROSSOVER_TURNS_MAX];
     size_t turn_count;     // at least 1
     uint32_t workers_last; // of the numbers that were asked for
@@ -48,8 +53,9 @@ struct crossover_list {
     size_t count;
 };
 
-/* Of each two designs of a study that was made, as things are and with each change; none where
- * there is one design or one number of workers. crossover_list_finish. Logs. */
+/* Of each two designs of a study that was made, as things are and with each change, by images/s
+ * and, with a table of convergence, by time to target; none where there is one design or one number
+ * of workers. Each design is predicted once at a number of workers. crossover_list_finish. Logs. */
 enum status crossover_list_make(const struct study *study, struct crossover_list *ret_list);
 void crossover_list_finish(struct crossover_list *list);
 

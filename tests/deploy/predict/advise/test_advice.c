@@ -1,0 +1,183 @@
+/* Tests of advice: what is found on hosts of which it is known, and that threads change nothing. */
+#include "deploy/predict/advise/advice.h"
+#include "tests/support/deploy/small_study.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const bool nothing_kept[ADVICE_AXES];
+
+static struct small_study *create(const char *modes, const char *servers, const char *workers)
+{
+    struct small_study *small = small_study_create(8, modes, servers, workers);
+    assert_non_null(small);
+    return small;
+}
+
+/* The words of a choice of a design. */
+static void has_choice(const struct advice_design *design, enum advice_axis_kind axis,
+                       const char *wanted)
+{
+    char word[ADVICE_WORD_BYTES];
+    advice_axes[axis].describe(design->values[axis].list[design->found.picks.of[axis]], word);
+    assert_string_equal(word, wanted);
+}
+
+static void test_more_servers_are_found_where_one_is_the_limiter(void **state)
+{
+    (void)state;
+    struct small_study *small = create("ps-sync", "1", "8");
+    struct advice_list list;
+    assert_int_equal(advice_list_make(&small->study, nothing_kept, &list), STATUS_OK);
+    assert_int_equal(list.count, 1);
+    const struct advice_design *design = &list.list[0].designs[0];
+    has_choice(design, ADVICE_SERVERS, "8 servers");
+    assert_string_equal(design->before.limiter, "bandwidth");
+    assert_true(design->speed_after > 2 * design->speed_before);
+    assert_float_equal(design->speed_after, design->after.made.images_per_s, 1e-6);
+    assert_true(design->gain_count >= 1);
+    assert_int_equal(design->gains[0].axis, ADVICE_SERVERS);
+    assert_true(design->gains[0].alone > 1);
+    assert_true(design->gains[0].taken_back < -0.5);
+    advice_list_finish(&list);
+    small_study_destroy(small);
+}
+
+static void test_what_is_given_stays(void **state)
+{
+    (void)state;
+    const bool is_kept[ADVICE_AXES] = {[ADVICE_SERVERS] = true, [ADVICE_BUCKET] = true};
+    struct small_study *small = create("ps-sync", "1,2", "8");
+    struct advice_list list;
+    small->study.job.bucket_mb = 3;
+    assert_int_equal(advice_list_make(&small->study, is_kept, &list), STATUS_OK);
+    assert_int_equal(list.list[0].count, 1);
+    const struct advice_design *design = &list.list[0].designs[0];
+    has_choice(design, ADVICE_SERVERS, "2 servers");
+    has_choice(design, ADVICE_BUCKET, "3 MiB");
+    advice_list_finish(&list);
+    small_study_destroy(small);
+}
+
+static void test_other_convergence_is_not_ranked_with_the_rest(void **state)
+{
+    (void)state;
+    struct small_study *small = create("ps-async,ring,ps-sync", "1", "4");
+    struct advice_list list;
+    assert_int_equal(advice_list_make(&small->study, nothing_kept, &list), STATUS_OK);
+    const struct advice *advice = &list.list[0];
+    assert_int_equal(advice->count, 3);
+    assert_true(advice->designs[0].speed_after >= advice->designs[1].speed_after);
+    assert_false(advice->designs[0].is_apart);
+    assert_false(advice->designs[1].is_apart);
+    assert_true(advice->designs[2].is_apart);
+    assert_int_equal(advice->designs[2].mode.kind, MODE_PS_ASYNC);
+    assert_int_equal(advice->designs[advice->start].mode.kind, MODE_PS_SYNC);
+    advice_list_finish(&list);
+    small_study_destroy(small);
+}
+
+static void test_with_a_table_all_are_ranked_by_time_to_target(void **state)
+{
+    (void)state;
+    // The first is of a ring's updates, the others of one worker's gradients.
+    struct convergence_row rows[] = {{.images = 128, .updates = 1000},
+                                     {.images = 32, .updates = 1000},
+                                     {.images = 32, .staleness = 100, .updates = 1000}};
+    struct convergence convergence = {rows, 1};
+    struct small_study *small = create("ps-async,ring", "1", "4");
+    struct advice_list list;
+    small->study.convergence = &convergence;
+    assert_int_equal(advice_list_make(&small->study, nothing_kept, &list), STATUS_OK);
+    const struct advice *advice = &list.list[0];
+    assert_int_equal(advice->designs[0].mode.kind, MODE_RING);
+    assert_true(advice->designs[0].is_of_target);
+    assert_float_equal(advice->designs[0].after.target.seconds,
+                       (1000 * advice->designs[0].after.made.step_s), 1e-3);
+    assert_true(advice->designs[1].is_apart);
+    assert_true(strstr(advice->designs[1].after.target.why, "no row has updates of 32 images") !=
+                NULL);
+    convergence.count = 3;
+    advice_list_finish(&list);
+    assert_int_equal(advice_list_make(&small->study, nothing_kept, &list), STATUS_OK);
+    assert_int_equal(list.list[0].designs[0].mode.kind, MODE_PS_ASYNC); // four updates a step
+    assert_false(list.list[0].designs[1].is_apart);
+    advice_list_finish(&list);
+    small_study_destroy(small);
+}
+
+static char *print(uint32_t threads, bool is_json)
+{
+    struct small_study *small = create("ring,ps-sync,ps-async", "1", "4,8");
+    struct advice_list list;
+    char *text = NULL;
+    size_t size = 0;
+    small->study.threads = threads;
+    assert_int_equal(advice_list_make(&small->study, nothing_kept, &list), STATUS_OK);
+    if (is_json) {
+        json_t *json = advice_json(&small->study, &list);
+        text = json_dumps(json, JSON_INDENT(1));
+        json_decref(json);
+    } else {
+        FILE *stream = open_memstream(&text, &size);
+        assert_non_null(stream);
+        advice_print(&small->study, &list, stream);
+        fclose(stream);
+    }
+    advice_list_finish(&list);
+    small_study_destroy(small);
+    return text;
+}
+
+static void has(const char *text, const char *wanted)
+{
+    if (strstr(text, wanted) == NULL) {
+        fail_msg("no '%s' in:\n%s", wanted, text);
+    }
+}
+
+static void test_threads_change_nothing(void **state)
+{
+    (void)state;
+    for (int is_json = 0; is_json < 2; is_json++) {
+        char *one = print(1, is_json), *four = print(4, is_json);
+        assert_string_equal(one, four);
+        free(one);
+        free(four);
+    }
+}
+
+static void test_the_text_says_what_and_why(void **state)
+{
+    (void)state;
+    char *text = print(0, false);
+    has(text, "Advice for 4 workers, by images/s:");
+    has(text, "Advice for 8 workers, by images/s:");
+    has(text, "Best: ");
+    has(text, "  ringside run --mode ");
+    has(text, "Not ranked with those above");
+    has(text, "servers: 8 servers instead of 1 server:");
+    has(text, " alone, ");
+    has(text, "the limiter was bandwidth (link ");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_more_servers_are_found_where_one_is_the_limiter),
+        cmocka_unit_test(test_what_is_given_stays),
+        cmocka_unit_test(test_other_convergence_is_not_ranked_with_the_rest),
+        cmocka_unit_test(test_with_a_table_all_are_ranked_by_time_to_target),
+        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_the_text_says_what_and_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
