@@ -9,6 +9,7 @@
 #include "deploy/predict/study_target.h"
 #include "deploy/system/folder.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,11 +31,15 @@ static void write_cell(FILE *file, const char *text)
     fprintf(file, "</td>");
 }
 
-static void write_row(FILE *file, const struct study *study, const struct study_point *point)
+static void write_row(FILE *file, const struct study *study, const struct study_point *point,
+                      const char *what_if)
 {
     char target[STUDY_TARGET_BYTES];
     const struct prediction *made = &point->made;
     fprintf(file, "<tr>");
+    if (study->what_if_count > 0) {
+        write_cell(file, what_if);
+    }
     write_cell(file, study_design_text(point->design).text);
     fprintf(file,
             "<td>%u</td><td>%.1f</td><td>%.2f</td><td>%.1f</td><td>%.3f</td><td>%.3f</td>"
@@ -49,48 +54,60 @@ static void write_row(FILE *file, const struct study *study, const struct study_
     fprintf(file, "<td>%s (-%.1f %%)</td></tr>\n", point->limiter, 100 * point->limiter_gain);
 }
 
+/* Each point with its changes below it. */
 static void write_points(FILE *file, const struct study *study)
 {
     fprintf(file,
-            "<div class=\"scroll\"><table><thead><tr><th>design</th><th>workers</th>"
+            "<div class=\"scroll\"><table><thead><tr>%s<th>design</th><th>workers</th>"
             "<th>images/s</th><th>speed-up</th><th>efficiency %%</th><th>step ms</th>"
             "<th>computing</th><th>waiting</th><th>staleness</th>%s<th>limiter</th></tr></thead>"
             "<tbody>\n",
+            study->what_if_count > 0 ? "<th>what if</th>" : "",
             study->convergence != NULL ? "<th>to target</th>" : "");
     for (size_t i = 0; i < study->point_count; i++) {
-        write_row(file, study, &study->points[i]);
+        for (size_t change = 0; change <= study->what_if_count; change++) {
+            write_row(file, study, &study->points[change * study->point_count + i],
+                      change > 0 ? study->what_ifs[change - 1].text : "unchanged");
+        }
     }
     fprintf(file, "</tbody></table></div>\n<p class=\"note\">The limiter is the cost without which "
                   "a step would be shortest, and by how much.</p>\n");
 }
 
-/* What a function prints, as it stands in a terminal. */
+/* What a function prints: a paragraph for each line, an item for each that begins with a dash. */
 static void write_printed(FILE *file, const struct page *page,
                           void (*print)(const struct page *page, FILE *stream))
 {
-    char *text = NULL;
+    char *text = NULL, *rest = NULL;
     size_t size = 0;
+    bool is_list = false;
     FILE *memory = open_memstream(&text, &size);
     if (memory == NULL) {
         return;
     }
     print(page, memory);
-    if (fclose(memory) == 0 && size > 0) {
-        fprintf(file, "<pre>");
-        html_escape(file, text + strspn(text, "\n"));
-        fprintf(file, "</pre>\n");
+    if (fclose(memory) != 0) {
+        free(text);
+        return;
     }
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        bool is_item = strncmp(line, "- ", 2) == 0;
+        if (is_item != is_list) {
+            fprintf(file, is_item ? "<ul>\n" : "</ul>\n");
+            is_list = is_item;
+        }
+        fprintf(file, is_item ? "<li>" : "<p>");
+        html_escape(file, is_item ? line + 2 : line);
+        fprintf(file, is_item ? "</li>\n" : "</p>\n");
+    }
+    fprintf(file, is_list ? "</ul>\n" : "");
     free(text);
 }
 
 static void print_crossovers(const struct page *page, FILE *stream)
 {
     crossover_print(page->report->crossovers, stream);
-}
-
-static void print_what_ifs(const struct page *page, FILE *stream)
-{
-    study_print_what_ifs(page->report->study, stream);
 }
 
 static void print_left_out(const struct page *page, FILE *stream)
@@ -258,11 +275,7 @@ static void write_page(FILE *file, const void *context)
     }
     fprintf(file, "</div>\n");
     write_map(file, &page);
-    if (study->what_if_count > 0) {
-        fprintf(file, "<h2>What if</h2>\n");
-        write_printed(file, &page, print_what_ifs);
-    }
-    fprintf(file, "<h2>What the model leaves out</h2>\n");
+    fprintf(file, "<h2>Limits</h2>\n");
     write_printed(file, &page, print_left_out);
     fprintf(file, "<h2>Environment</h2>\n<p>This command repeats it:</p>\n<pre>");
     html_escape(file, page.report->command);

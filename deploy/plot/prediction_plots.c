@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define WIDE         8  // times as many workers at the end of an axis as at its beginning
-#define WORDS_MAX    10 // numbers of workers whose cells have room for words
+#define WIDE         8 // times as many workers at the end of an axis as at its beginning
+#define WORDS_MAX    7 // numbers of workers whose cells have room for words
 #define LABEL_BYTES  128
 #define COLUMN_VALUE 2 // of a design's data block; the band is behind it
 

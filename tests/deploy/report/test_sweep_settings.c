@@ -1,4 +1,5 @@
 /* Tests of what a sweep found: runs to settings, settings to series. */
+#include "deploy/predict/convergence/convergence.h"
 #include "deploy/report/sweep_settings.h"
 #include "deploy/report/sweep_table.h"
 #include "tests/support/common/temp_folder.h"
@@ -217,6 +218,35 @@ static void a_histogram_whose_last_bin_counts_more_is_known_by_its_maximum(void 
     sweep_settings_free(&settings);
 }
 
+static void predictions_read_the_table_of_a_sweep(void **state)
+{
+    struct sweep_test *test = *state;
+    struct sweep_settings settings;
+    struct convergence convergence;
+    struct target target;
+    char path[4096];
+    struct job job = {.mode = {MODE_PS_ASYNC, 0}, .workers = 8, .gradients_per_update = 1};
+    const struct sweep_results results = {&test->plan, test->summaries};
+    for (size_t i = 0; i < RUNS; i++) {
+        struct job *own = &test->runs[i].job;
+        own->mode = job.mode;
+        own->workers = 2;
+        own->global_batch = 64;
+        own->gradients_per_update = 1;
+    }
+    assert_int_equal(sweep_settings_of(&results, &settings), STATUS_OK);
+    assert_int_equal(sweep_table_write(test->folder, &settings), STATUS_OK);
+    snprintf(path, sizeof(path), "%s/sweep.csv", test->folder);
+    assert_int_equal(convergence_read(path, &convergence), STATUS_OK);
+    assert_int_equal(convergence.count, settings.count);
+    convergence_find(&convergence, &job, 32, 2, 0.1, &target); // 50 steps of 2 at 0, 100 at 4
+    check_near(target.steps, 75.0 * 2 / 8);
+    check_near(target.seconds, 0.1 * 75 * 2 / 8);
+    assert_string_equal(target.recipe, "optimizer=sgd");
+    convergence_finish(&convergence);
+    sweep_settings_free(&settings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +257,7 @@ int main(void)
         SETTINGS_TEST(curves_have_a_point_for_each_evaluation),
         SETTINGS_TEST(a_run_that_diverged_has_not_failed),
         SETTINGS_TEST(a_histogram_whose_last_bin_counts_more_is_known_by_its_maximum),
+        SETTINGS_TEST(predictions_read_the_table_of_a_sweep),
         cmocka_unit_test(errors_of_a_ratio_add_up_in_squares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
