@@ -153,6 +153,11 @@ static void print_choices(const struct study *study, const struct advice_design 
         print_gains(design, stream);
         fprintf(stream, "  the limiter was %s, and is %s\n", before, after);
     }
+    if (design->before.made.is_reduced || design->after.made.is_reduced) {
+        fprintf(stream, "  made in small: steps may be off by %.0f %%\n",
+                100 *
+                    fmax(design->before.made.reduction_error, design->after.made.reduction_error));
+    }
     if (design->has_left_out) {
         fprintf(stream, "  combinations that take too long to simulate were left out\n");
     }
@@ -264,7 +269,7 @@ static json_t *state_json(const struct study *study, const struct advice_design 
 {
     char limiter[DESIGN_BYTES];
     write_limiter(study, point, limiter);
-    json_t *state = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "choices",
+    json_t *state = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f}", "choices",
                               choices_json(design, picks), "images_per_s", point->made.images_per_s,
                               "speed_up", point->speed_up, "efficiency_percent",
                               100 * point->efficiency, "step_ms", 1e3 * point->made.step_s,
