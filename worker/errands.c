@@ -132,8 +132,8 @@ enum status errand_describe_model(void)
     job.eval_size = 0; // of training
     // Shapes do not depend on it.
     struct normalization normalization = {.kind = NORMALIZATION_USUAL};
-    enum status status =
-        workplace_open_images(&job, DATASET_TEST, NULL, false, &normalization, &images);
+    const struct workplace_images wanted = {.split = DATASET_TEST};
+    enum status status = workplace_open_images(&job, &wanted, &normalization, &images);
     if (status != STATUS_OK) {
         return status;
     }
@@ -258,8 +258,8 @@ static enum status draw(const struct job *job, const struct errand_preview *prev
                         struct preview_account *ret_account)
 {
     struct normalization normalization = workplace_normalization(job);
-    enum status status =
-        workplace_open_images(job, DATASET_TRAIN, NULL, true, &normalization, ret_train);
+    const struct workplace_images wanted = {.split = DATASET_TRAIN, .tells = true};
+    enum status status = workplace_open_images(job, &wanted, &normalization, ret_train);
     if (status != STATUS_OK) {
         return status;
     }

@@ -76,30 +76,60 @@ static enum status check_classes(const struct job *job, const struct dataset *da
     return STATUS_INVALID;
 }
 
-/* Training images resolve the normalization, by which others are then read, too. */
-enum status workplace_open_images(const struct job *job, enum dataset_split split,
-                                  const struct dataset *train, bool tells,
+/* Keeps decoded images, if that is asked for: training images first. Closes them on failure. */
+static enum status keep_images(const struct job *job, const struct workplace_images *wanted,
+                               struct dataset *dataset, struct dataset **ret_dataset)
+{
+    const struct cached_options options = {
+        .place = wanted->keeps ? job_cached_place(job) : CACHED_NOWHERE,
+        .budget = (uint64_t)job->cache_mb << 20,
+        .samples = wanted->split == DATASET_TRAIN ? job->limit_train : job->limit_test,
+        .before = wanted->train,
+        .tells = wanted->tells_room,
+    };
+    bool has_parts = wanted->split == DATASET_TRAIN &&
+                     slices_augmentation(job).amounts[AUGMENT_RESIZED_CROP] > 0;
+    if (!has_parts) {
+        return dataset_cache(dataset, &options, ret_dataset);
+    }
+    if (options.place != CACHED_NOWHERE && options.tells) {
+        log_warn("--cache keeps no training images: --augment resized-crop takes another part of "
+                 "them each time");
+    }
+    *ret_dataset = dataset;
+    return STATUS_OK;
+}
+
+/* Training images resolve the normalization, by which others are then read, too. What they are
+ * decoded for then is kept. */
+enum status workplace_open_images(const struct job *job, const struct workplace_images *wanted,
                                   struct normalization *normalization, struct dataset **ret_dataset)
 {
     struct dataset *dataset;
-    bool has_own_size = split == DATASET_TEST && job->eval_size > 0;
+    bool has_own_size = wanted->split == DATASET_TEST && job->eval_size > 0;
     uint32_t size = has_own_size ? job->eval_size : job->image_size;
     const struct dataset_options options = {
         .seed = job->seed,
-        .split = split,
-        .train = train,
+        .split = wanted->split,
+        .train = wanted->train,
         .image_size = size,
         .skips_bad = job->bad_images == BAD_IMAGES_SKIP,
-        .tells = tells,
+        .tells = wanted->tells,
     };
     enum status status = dataset_open(job->data, &options, &dataset);
     if (status != STATUS_OK) {
         return status;
     }
     status = check_classes(job, dataset);
-    if (status == STATUS_OK) {
-        status = resolve(job, dataset, tells, normalization);
+    if (status != STATUS_OK) {
+        dataset_close(dataset);
+        return status;
     }
+    status = keep_images(job, wanted, dataset, &dataset);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = resolve(job, dataset, wanted->tells, normalization);
     if (status != STATUS_OK) {
         dataset_close(dataset);
         return status;
@@ -162,56 +192,26 @@ static struct device_options device_options_of(const struct job *job,
     };
 }
 
-/* Keeps decoded images, if that is asked for: training images first. */
-static enum status keep_images(struct workplace *workplace, const struct job *job,
-                               const struct workplace_seat *seat)
-{
-    struct cached_options options = {
-        .place = job_cached_place(job),
-        .budget = (uint64_t)job->cache_mb << 20,
-        .sharers = seat->local_size > 0 ? seat->local_size : job_carriers(job).processes,
-        .tells = seat->process == 0,
-    };
-    struct cached_counts counts;
-    enum status status = STATUS_OK;
-    if (slices_augmentation(job).amounts[AUGMENT_RESIZED_CROP] == 0) {
-        status = dataset_cache(workplace->train, &options, &workplace->train);
-    } else if (options.place != CACHED_NOWHERE && options.tells) {
-        log_warn("--cache keeps no training images: --augment resized-crop takes another part of "
-                 "them each time");
-    }
-    if (status == STATUS_OK && dataset_cache_counts(workplace->train, &counts)) {
-        options.budget = counts.budget - counts.taken;
-        options.place = options.budget > 0 ? options.place : CACHED_NOWHERE;
-    }
-    if (status != STATUS_OK) {
-        workplace->train = NULL; // which is closed
-        return status;
-    }
-    status = dataset_cache(workplace->test, &options, &workplace->test);
-    workplace->test = status == STATUS_OK ? workplace->test : NULL;
-    return status;
-}
-
 /* All but the trainer; what is open stays the caller's to close, also on failure. */
 enum status workplace_open_data(struct workplace *workplace, const struct job *job,
                                 const struct workplace_seat *seat)
 {
     const struct device_options device = device_options_of(job, seat);
     struct normalization normalization = workplace_normalization(job);
-    bool tells = seat->process == 0;
-    enum status status =
-        workplace_open_images(job, DATASET_TRAIN, NULL, tells, &normalization, &workplace->train);
+    struct workplace_images wanted = {
+        .split = DATASET_TRAIN,
+        .tells = seat->process == 0,
+        .keeps = true,
+        .tells_room = seat->local_rank == 0, // each host has its own
+    };
+    enum status status = workplace_open_images(job, &wanted, &normalization, &workplace->train);
     if (status != STATUS_OK) {
         return status;
     }
     describe_figures(workplace->train, workplace->figures);
-    status = workplace_open_images(job, DATASET_TEST, workplace->train, tells, &normalization,
-                                   &workplace->test);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = keep_images(workplace, job, seat);
+    wanted.split = DATASET_TEST;
+    wanted.train = workplace->train;
+    status = workplace_open_images(job, &wanted, &normalization, &workplace->test);
     if (status != STATUS_OK) {
         return status;
     }

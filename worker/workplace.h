@@ -43,10 +43,17 @@ enum status workplace_open_data(struct workplace *workplace, const struct job *j
                                 const struct workplace_seat *seat); // and the device
 struct normalization workplace_normalization(const struct job *job);
 
-/* One split of the job's images, as the model sees them. train: see dataset_options. `tells`: warns
- * of what is unusual about them. *normalization is resolved to its figures. */
-enum status workplace_open_images(const struct job *job, enum dataset_split split,
-                                  const struct dataset *train, bool tells,
+/* Which images of a job to open, and how. */
+struct workplace_images {
+    enum dataset_split split;
+    const struct dataset *train; // borrowed, see dataset_options
+    bool tells;                  // what is unusual about them is logged
+    bool keeps;                  // those that are decoded, if the job asks for that
+    bool tells_room;             // how many can be kept is logged
+};
+
+/* As the model sees them. *normalization is resolved to its figures. */
+enum status workplace_open_images(const struct job *job, const struct workplace_images *wanted,
                                   struct normalization *normalization,
                                   struct dataset **ret_dataset);
 

@@ -1,11 +1,15 @@
 /* Maps large buffers, and tunes malloc's heap. */
 #include "common/base/memory.h"
 
+#include "common/base/number.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -110,4 +114,75 @@ void memory_keep_heap(void)
     // The heaps of further arenas are unmapped as soon as they are empty; only the first is kept.
     mallopt(M_ARENA_MAX, 1);
     // NOLINTEND(concurrency-mt-unsafe)
+}
+
+static bool take_number(const char *line, const char *word, uint64_t *ret_number)
+{
+    if (strncmp(line, word, strlen(word)) != 0) {
+        return false;
+    }
+    line += strlen(word);
+    line += strspn(line, " ");
+    return number_whole(line, strspn(line, "0123456789"), UINT64_MAX, ret_number);
+}
+
+/* The number behind a word at the beginning of a line, "" being the first line's. False: there is
+ * none, as in "max". */
+static bool read_number(const char *path, const char *word, uint64_t *ret_number)
+{
+    char line[256];
+    bool is_found = false;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && !is_found && fgets(line, sizeof(line), file) != NULL) {
+        is_found = take_number(line, word, ret_number);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_found;
+}
+
+/* The folder of this process's control group, of version 2. */
+static bool find_group(char *ret_path, size_t size)
+{
+    char line[1024];
+    bool is_found = false;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    while (file != NULL && !is_found && fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        is_found = strncmp(line, "0::/", 4) == 0;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    int used = is_found ? snprintf(ret_path, size, "/sys/fs/cgroup%s", line + 3) : -1;
+    return used > 0 && (size_t)used < size - 32;
+}
+
+/* What its files take can be had again, but for the part that lies in memory alone. */
+static uint64_t group_available(void)
+{
+    char folder[1280], path[1344];
+    uint64_t most, now, files = 0;
+    if (!find_group(folder, sizeof(folder))) {
+        return UINT64_MAX;
+    }
+    snprintf(path, sizeof(path), "%s/memory.max", folder);
+    bool is_limited = read_number(path, "", &most);
+    snprintf(path, sizeof(path), "%s/memory.current", folder);
+    if (!is_limited || !read_number(path, "", &now)) {
+        return UINT64_MAX;
+    }
+    snprintf(path, sizeof(path), "%s/memory.stat", folder);
+    read_number(path, "inactive_file ", &files);
+    now = now > files ? now - files : 0;
+    return most > now ? most - now : 0;
+}
+
+uint64_t memory_available(void)
+{
+    uint64_t kilobytes, group = group_available();
+    bool is_known = read_number("/proc/meminfo", "MemAvailable:", &kilobytes);
+    uint64_t host = is_known ? kilobytes << 10 : UINT64_MAX;
+    return host < group ? host : group;
 }

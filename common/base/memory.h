@@ -6,6 +6,7 @@
 #define COMMON_BASE_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define MEMORY_ALIGNMENT 64 // of every tensor: a cache line, an AVX-512 register
 
@@ -16,5 +17,9 @@ void memory_destroy_large(void *buffer, size_t bytes); // NULL is fine
 /* Makes malloc keep what it has: message bodies of some MiB would otherwise be mapped and unmapped
  * each time. Call it first in main. */
 void memory_keep_heap(void);
+
+/* Bytes that could still be taken, without swapping: of the host, and of what the process's control
+ * group may have. UINT64_MAX: not known. */
+uint64_t memory_available(void);
 
 #endif

@@ -17,4 +17,5 @@ void report_sum_add(struct wire_report *sum, const struct wire_report *report)
     sum->bytes_received += report->bytes_received;
     sum->staleness_sum += report->staleness_sum;
     sum->rate = report->rate; // in force at the last step
+    sum->loader_threads = report->loader_threads;
 }

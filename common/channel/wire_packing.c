@@ -46,6 +46,7 @@
     X(warm_images)        \
     X(warm_ns)            \
     X(transports)         \
+    X(loader_threads)     \
     X(is_repeated)        \
     X(staleness_max)      \
     X(late)               \

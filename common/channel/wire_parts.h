@@ -71,8 +71,9 @@ struct wire_report {
     double rate;           // learning rate of the last step; 0: not known
     double images_dropped; // of images: their gradients came too late for an update
     uint32_t transports;   // that values travel over, a sum of enum wire_transport; 0: none does
-    bool is_repeated;      // a coordinator that was lost has had it; of several that close no
-                           // period, the sum
+    uint32_t loader_threads; // of the process, that read images; 0: not known
+    bool is_repeated;        // a coordinator that was lost has had it; of several that close no
+                             // period, the sum
 
     // DONE of a server: gradients that were 0, 1, ... updates old, the oldest of all; those that
     // came too late. The last bin counts what is older, too.

@@ -33,6 +33,7 @@ static const struct column columns[] = {
     {"input wait ms", offsetof(struct run_group, input_ms), 2, ""},
     [INPUT_WAIT] = {"input wait", offsetof(struct run_group, input_wait), 1, " %",
                     .shows_none = true},
+    {"loader threads", offsetof(struct run_group, loaders), 0, ""},
     {"mean staleness", offsetof(struct run_group, staleness), 2, ""},
     [PREDICTED] = {"predicted images/s", offsetof(struct run_group, predicted), 0, "",
                    .shows_none = true},
@@ -158,7 +159,8 @@ void page_table_write(FILE *page, const struct run_groups *groups)
         fprintf(page, "<p class=\"note\">Input wait: the share of its steps' time that a worker "
                       "waited for its next batch. What reading ahead takes from computing, on the "
                       "same cores, is not in it; <code>ringside compare --input-gap</code> "
-                      "measures both.</p>\n");
+                      "measures both. Loader threads: those of a worker process that read, decode "
+                      "and change images, at the end of a run.</p>\n");
     }
     fprintf(page, "%s",
             has_repeats ? "<p class=\"note\">Mean over the completed runs ± half of its 95 % "

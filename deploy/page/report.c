@@ -132,20 +132,6 @@ static enum status write_files(const struct report *report, const char *folder)
     return status;
 }
 
-/* Written as JSON, and printed. */
-static enum status report_input_gaps(const struct report *report, const char *folder)
-{
-    struct input_gaps gaps;
-    enum status status = input_gaps_of(report->runs, report->count, &gaps);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    input_gaps_print(stdout, &gaps);
-    status = input_gaps_write(&gaps, folder);
-    input_gaps_finish(&gaps);
-    return status;
-}
-
 enum status report_write(const struct report *report, const char *folder)
 {
     if (report->count == 0) {
@@ -159,7 +145,7 @@ enum status report_write(const struct report *report, const char *folder)
     run_classes_print(stdout, report->runs, report->count);
     table_print_verdicts(stdout, report->runs, report->count);
     fault_costs_print(stdout, report->runs, report->count);
-    enum status gap_status = report_input_gaps(report, folder);
+    enum status gap_status = input_gaps_report(report->runs, report->count, folder);
     status = status == STATUS_OK ? gap_status : status;
     if (status == STATUS_OK) {
         printf("report: %s/report.html\n", folder);

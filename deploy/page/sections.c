@@ -213,27 +213,11 @@ static void write_critical(FILE *file, struct writing *writing)
     html_critical(file, writing->page->groups);
 }
 
-/* All runs in a row, with the labels of their groups, for writers that set one beside another. They
- * are copies of structs, which own nothing; the caller frees the array. NULL: no memory. */
-static struct run_folder *copy_runs(const struct run_groups *groups, size_t *ret_count)
-{
-    struct run_folder *runs = calloc(groups->run_count + 1, sizeof(*runs));
-    size_t count = 0;
-    for (size_t i = 0; runs != NULL && i < groups->count; i++) {
-        for (size_t k = 0; k < groups->list[i].count && count < groups->run_count; k++) {
-            runs[count] = *groups->list[i].runs[k];
-            snprintf(runs[count++].label, sizeof(runs[0].label), "%.127s", groups->list[i].label);
-        }
-    }
-    *ret_count = count;
-    return runs;
-}
-
 static void write_input(FILE *file, struct writing *writing)
 {
     struct input_gaps gaps;
     size_t count;
-    struct run_folder *runs = copy_runs(writing->page->groups, &count);
+    struct run_folder *runs = run_groups_copy_runs(writing->page->groups, &count);
     if (runs != NULL && input_gaps_of(runs, count, &gaps) == STATUS_OK) {
         html_input_gaps(file, &gaps);
         input_gaps_finish(&gaps);
@@ -244,7 +228,7 @@ static void write_input(FILE *file, struct writing *writing)
 static void write_faults(FILE *file, struct writing *writing)
 {
     size_t count;
-    struct run_folder *runs = copy_runs(writing->page->groups, &count);
+    struct run_folder *runs = run_groups_copy_runs(writing->page->groups, &count);
     html_faults(file, runs, count);
     free(runs);
     WRITE_FIGURES(file, writing, figure_faults);

@@ -7,6 +7,7 @@
 #include "deploy/page/page_table.h"
 #include "deploy/page/sections.h"
 #include "deploy/plot/sweep_plots.h"
+#include "deploy/report/input_gap.h"
 #include "deploy/report/run_groups.h"
 #include "deploy/report/sweep_rates.h"
 #include "deploy/report/sweep_table.h"
@@ -166,6 +167,22 @@ static enum status write_files(const struct page *page)
     return status;
 }
 
+/* Where a sweep has the same jobs on synthetic data, too. */
+static enum status report_input_gaps(const struct page *page)
+{
+    struct run_groups groups;
+    size_t count;
+    enum status status = run_groups_of_sweep(page->results, &groups);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct run_folder *runs = run_groups_copy_runs(&groups, &count);
+    status = runs != NULL ? input_gaps_report(runs, count, page->folder) : STATUS_NO_MEMORY;
+    free(runs);
+    run_groups_finish(&groups);
+    return status;
+}
+
 enum status sweep_report_write(const char *folder, const struct sweep_results *results,
                                const char *command)
 {
@@ -178,8 +195,11 @@ enum status sweep_report_write(const char *folder, const struct sweep_results *r
     status = write_files(&page);
     printf("\n");
     sweep_table_print(stdout, &settings);
+    printf("\n");
+    enum status gap_status = report_input_gaps(&page);
+    status = status == STATUS_OK ? gap_status : status;
     if (status == STATUS_OK) {
-        printf("\nreport: %s/report.html\n", folder);
+        printf("report: %s/report.html\n", folder);
     }
     fflush(stdout);
     sweep_settings_free(&settings);

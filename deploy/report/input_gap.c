@@ -193,6 +193,23 @@ void input_gaps_print(FILE *stream, const struct input_gaps *gaps)
     fprintf(stream, "\n");
 }
 
+void input_gaps_print_markdown(FILE *stream, const struct input_gaps *gaps)
+{
+    char cells[INPUT_GAP_COLUMNS][INPUT_GAP_CELL_BYTES];
+    for (size_t k = 0; gaps->count > 0 && k < INPUT_GAP_COLUMNS; k++) {
+        fprintf(stream, "| %s ", input_gap_headings[k]);
+    }
+    fprintf(stream, "%s", gaps->count > 0 ? "|\n|---|---|---|---|---|\n" : "");
+    for (size_t i = 0; i < gaps->count; i++) {
+        input_gap_format(&gaps->list[i], cells);
+        for (size_t k = 0; k < INPUT_GAP_COLUMNS; k++) {
+            fprintf(stream, "| %s ", cells[k]);
+        }
+        fprintf(stream, "|\n");
+    }
+    fprintf(stream, "%s", gaps->count > 0 ? "\n" : "");
+}
+
 static json_t *pair_json(const struct input_gap_pair *pair)
 {
     return json_pack("{s:O?, s:s, s:s, s:f, s:f, s:f}", "seed",
@@ -232,4 +249,17 @@ static void write_json(FILE *file, const void *context)
 enum status input_gaps_write(const struct input_gaps *gaps, const char *folder)
 {
     return gaps->count > 0 ? folder_write(folder, "input_gap.json", write_json, gaps) : STATUS_OK;
+}
+
+enum status input_gaps_report(const struct run_folder *runs, size_t count, const char *folder)
+{
+    struct input_gaps gaps;
+    enum status status = input_gaps_of(runs, count, &gaps);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    input_gaps_print(stdout, &gaps);
+    status = input_gaps_write(&gaps, folder);
+    input_gaps_finish(&gaps);
+    return status;
 }

@@ -47,10 +47,14 @@ extern const char *const input_gap_headings[INPUT_GAP_COLUMNS];
 void input_gap_format(const struct input_gap *gap,
                       char ret_cells[INPUT_GAP_COLUMNS][INPUT_GAP_CELL_BYTES]);
 
-/* A table with a row for each gap, as text; nothing if there is none. */
+/* A table with a row for each gap, as text or for Markdown; nothing if there is none. */
 void input_gaps_print(FILE *stream, const struct input_gaps *gaps);
+void input_gaps_print_markdown(FILE *stream, const struct input_gaps *gaps);
 
 /* FOLDER/input_gap.json: a list with an object for each gap; no file if there is none. Logs. */
 enum status input_gaps_write(const struct input_gaps *gaps, const char *folder);
+
+/* Both of the gaps of these runs, with the text on standard output. */
+enum status input_gaps_report(const struct run_folder *runs, size_t count, const char *folder);
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/job/job.h"
 #include "common/options/names.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,9 +129,9 @@ static const json_t *last_epoch_with(const struct run_folder *run, const char *k
 static const json_t *find(const struct run_folder *run, const char *key)
 {
     static const char *const of_epoch[] = {"test_accuracy", "test_loss", "train_loss"};
-    static const char *const of_details[] = {"target",         "late_gradients",
-                                             "images_dropped", "ms_per_step.copy",
-                                             "diverged_step",  "ms_per_step.wire"};
+    static const char *const of_details[] = {
+        "target",        "late_gradients",   "images_dropped", "ms_per_step.copy",
+        "diverged_step", "ms_per_step.wire", "loader_threads"};
     static const char of_prediction[] = "prediction.";
     const json_t *at = run->summary;
     if (strncmp(key, of_prediction, sizeof(of_prediction) - 1) == 0) {
@@ -224,5 +225,25 @@ bool run_folder_input_wait(const struct run_folder *run, double *ret_percent)
         return false;
     }
     *ret_percent = 100 * json_number_value(waited) / total;
+    return true;
+}
+
+bool run_folder_loaders(const struct run_folder *run, unsigned *ret_fewest, unsigned *ret_most)
+{
+    const json_t *threads = find(run, "loader_threads"), *count;
+    json_int_t fewest = UINT32_MAX, most = 0;
+    size_t i;
+    json_array_foreach(threads, i, count)
+    {
+        json_int_t value = json_integer_value(count);
+        bool is_known = value > 0 && value < UINT32_MAX;
+        fewest = is_known && value < fewest ? value : fewest;
+        most = is_known && value > most ? value : most;
+    }
+    if (most == 0) {
+        return false;
+    }
+    *ret_fewest = (unsigned)fewest;
+    *ret_most = (unsigned)most;
     return true;
 }

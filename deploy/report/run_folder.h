@@ -57,6 +57,10 @@ void run_folder_format(const struct run_folder *run, const char *key, char *ret_
  * was not measured, as of a program of one's own. */
 bool run_folder_input_wait(const struct run_folder *run, double *ret_percent);
 
+/* How many threads of a worker process read its images at the end of the run: of the process with
+ * the fewest, and of the one with the most. False if nobody knows, as of a program of one's own. */
+bool run_folder_loaders(const struct run_folder *run, unsigned *ret_fewest, unsigned *ret_most);
+
 /* The number behind a key; 0 if there is none. */
 double run_folder_number(const struct run_folder *run, const char *key);
 

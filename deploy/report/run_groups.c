@@ -57,8 +57,8 @@ static void count_ending(const struct run_folder *run, struct run_group *group)
 
 static void take_means(struct run_group *group)
 {
-    double rates[RUN_GROUP_RUNS_MAX], waits[RUN_GROUP_RUNS_MAX];
-    size_t count = 0, wait_count = 0;
+    double rates[RUN_GROUP_RUNS_MAX], waits[RUN_GROUP_RUNS_MAX], loaders[RUN_GROUP_RUNS_MAX];
+    size_t count = 0, wait_count = 0, loader_count = 0;
     for (size_t i = 0; i < group->count; i++) {
         count_ending(group->runs[i], group);
         double rate = steady_rate_of(group->runs[i]);
@@ -66,12 +66,18 @@ static void take_means(struct run_group *group)
             run_folder_input_wait(group->runs[i], &waits[wait_count])) {
             wait_count++;
         }
+        unsigned fewest, most;
+        if (run_folder_is_completed(group->runs[i]) &&
+            run_folder_loaders(group->runs[i], &fewest, &most)) {
+            loaders[loader_count++] = most;
+        }
         if (run_folder_is_completed(group->runs[i]) && rate > 0) {
             rates[count++] = rate;
         }
     }
     group->steady_rate = statistics_of(rates, count);
     group->input_wait = statistics_of(waits, wait_count);
+    group->loaders = statistics_of(loaders, loader_count);
     group->rate = gather(group, "images_per_second", 1);
     group->accuracy = gather(group, "test_accuracy", 100);
     group->best = gather(group, "best_accuracy", 100);
@@ -251,4 +257,18 @@ void run_groups_finish(struct run_groups *groups)
 {
     free(groups->list);
     *groups = (struct run_groups){0};
+}
+
+struct run_folder *run_groups_copy_runs(const struct run_groups *groups, size_t *ret_count)
+{
+    struct run_folder *runs = calloc(groups->run_count + 1, sizeof(*runs));
+    size_t count = 0;
+    for (size_t i = 0; runs != NULL && i < groups->count; i++) {
+        for (size_t k = 0; k < groups->list[i].count && count < groups->run_count; k++) {
+            runs[count] = *groups->list[i].runs[k];
+            snprintf(runs[count++].label, sizeof(runs[0].label), "%.127s", groups->list[i].label);
+        }
+    }
+    *ret_count = count;
+    return runs;
 }

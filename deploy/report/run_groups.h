@@ -31,6 +31,7 @@ struct run_group {
     struct statistics best;        // accuracy of any evaluation, percent
     struct statistics compute_ms, exchange_ms, input_ms;
     struct statistics input_wait;       // percent: see run_folder_input_wait
+    struct statistics loaders;          // threads of a process that read images: the most
     struct statistics staleness;        // mean
     struct statistics predicted;        // images per second (compare --predict)
     struct statistics prediction_error; // percent
@@ -52,5 +53,9 @@ enum status run_groups_of(const struct run_folder *runs, size_t count,
 enum status run_groups_of_sweep(const struct sweep_results *results, struct run_groups *ret_groups);
 
 void run_groups_finish(struct run_groups *groups);
+
+/* All runs in a row, with the labels of their groups, for writers that set one beside another. They
+ * are copies of structs, which own nothing; the caller frees the array. NULL: no memory. */
+struct run_folder *run_groups_copy_runs(const struct run_groups *groups, size_t *ret_count);
 
 #endif

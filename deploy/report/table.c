@@ -2,6 +2,7 @@
 #include "deploy/report/table.h"
 
 #include "common/job/mode.h"
+#include "deploy/report/input_gap.h"
 #include "deploy/report/run_classes.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/system/folder.h"
@@ -35,6 +36,7 @@ static const struct column columns[] = {
     {"exchange ms", "ms_per_step.exchange_wait"},
     {"input ms", "ms_per_step.input_wait"},
     {"input wait", INPUT_WAIT},
+    {"loader threads", "loader_threads"},
     {"wire ms", "ms_per_step.wire"},
     {"copy ms", "ms_per_step.copy"},
     {"lost", "workers_lost"},
@@ -85,7 +87,8 @@ static const char *const keys[] = {"version",
                                    "best_accuracy",
                                    "best_epoch",
                                    "images_dropped",
-                                   "diverged_step"};
+                                   "diverged_step",
+                                   "loader_threads"};
 
 // Where compare predicted some runs.
 static const char *const prediction_keys[] = {PREDICTED, "prediction.error_percent",
@@ -122,6 +125,22 @@ static bool has_predictions(const struct run_folder *runs, size_t count)
     return run < count;
 }
 
+/* "2", "1 to 2", "2 (auto)": of a process. */
+static void format_loaders(const struct run_folder *run, char *ret_text, size_t text_size)
+{
+    const json_t *options = json_object_get(run->job, "options");
+    const char *given = json_string_value(json_object_get(options, "loader_threads"));
+    const char *mark = given != NULL && strcmp(given, "auto") == 0 ? " (auto)" : "";
+    unsigned fewest, most;
+    if (!run_folder_loaders(run, &fewest, &most)) {
+        snprintf(ret_text, text_size, "-");
+    } else if (fewest == most) {
+        snprintf(ret_text, text_size, "%u%s", most, mark);
+    } else {
+        snprintf(ret_text, text_size, "%u to %u%s", fewest, most, mark);
+    }
+}
+
 void table_cell(const struct run_folder *runs, size_t run, size_t index, char *ret_text,
                 size_t text_size)
 {
@@ -140,6 +159,10 @@ void table_cell(const struct run_folder *runs, size_t run, size_t index, char *r
         double percent = 0;
         bool is_known = run_folder_input_wait(&runs[run], &percent);
         snprintf(ret_text, text_size, is_known ? "%.1f %%" : "-", percent);
+        return;
+    }
+    if (strcmp(column->key, "loader_threads") == 0) {
+        format_loaders(&runs[run], ret_text, text_size);
         return;
     }
     run_folder_format(&runs[run], column->key, ret_text, text_size);
@@ -194,6 +217,15 @@ static void write_csv(FILE *file, const struct run_folder *runs, size_t count)
     }
 }
 
+static void write_gaps(FILE *file, const struct run_folder *runs, size_t count)
+{
+    struct input_gaps gaps;
+    if (input_gaps_of(runs, count, &gaps) == STATUS_OK) { // the report fails for want of memory
+        input_gaps_print_markdown(file, &gaps);
+        input_gaps_finish(&gaps);
+    }
+}
+
 static void write_markdown(FILE *file, const struct run_folder *runs, size_t count)
 {
     char cell[CELL_BYTES];
@@ -219,6 +251,7 @@ static void write_markdown(FILE *file, const struct run_folder *runs, size_t cou
         fprintf(file, "|\n");
     }
     fprintf(file, "\n");
+    write_gaps(file, runs, count);
     run_classes_print(file, runs, count);
     table_print_verdicts(file, runs, count);
 }

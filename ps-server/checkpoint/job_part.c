@@ -39,9 +39,10 @@
     X(bytes_sent)       \
     X(bytes_received)
 
-#define RANK_SMALLS(X) \
-    X(transports)      \
-    X(transports_before)
+#define RANK_SMALLS(X)   \
+    X(transports)        \
+    X(transports_before) \
+    X(loader_threads)
 
 #define RANK_REALS(X)    \
     X(loss)              \

@@ -144,6 +144,7 @@ static void add_interval(struct results_rank *rank, const struct message *messag
     rank->images += report->images;
     rank->images_dropped += report->images_dropped;
     rank->transports = report->transports;
+    rank->loader_threads = report->loader_threads;
     rank->loss_sum += report->loss_sum;
     rank->compute_ns += report->compute_ns;
     rank->exchange_wait_ns += report->exchange_wait_ns;

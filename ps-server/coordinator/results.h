@@ -32,6 +32,7 @@ struct results_rank {
     double loss_sum;
     uint32_t transports;        // of this phase, by its last report: a sum of enum wire_transport
     uint32_t transports_before; // of earlier phases
+    uint32_t loader_threads;    // of its process, by its last report; 0: not known
     uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
     uint64_t copy_ns, wire_ns; // not part of those: ideally hidden behind them
     uint64_t bytes_sent, bytes_received;

@@ -370,6 +370,17 @@ static json_t *batches_json(const struct job *job)
     return batches;
 }
 
+/* How many threads of each rank's process read images; null: nobody told. */
+static json_t *loaders_json(const struct results *results)
+{
+    json_t *threads = json_array();
+    for (uint32_t rank = 0; rank < results->worker_count; rank++) {
+        uint32_t count = results->ranks[rank].loader_threads;
+        json_array_append_new(threads, count > 0 ? integer(count) : json_null());
+    }
+    return threads;
+}
+
 /* Times that steps hide. */
 static json_t *hidden_json(const struct results *results)
 {
@@ -379,14 +390,16 @@ static json_t *hidden_json(const struct results *results)
     return times;
 }
 
-/* How the images were dealt out, and where the loss was no number. */
+/* How the images were dealt out and read, and where the loss was no number. */
 static json_t *images_json(const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
     uint64_t diverged_step = coordinator->diverged_step;
-    return json_pack("{s:o, s:I, s:o}", "batch_of_rank", batches_json(job), "left_out_per_epoch",
+    return json_pack("{s:o, s:I, s:o, s:o}", "batch_of_rank", batches_json(job),
+                     "left_out_per_epoch",
                      (json_int_t)(coordinator->train_samples % job->global_batch), "diverged_step",
-                     diverged_step > 0 ? integer(diverged_step) : json_null());
+                     diverged_step > 0 ? integer(diverged_step) : json_null(), "loader_threads",
+                     loaders_json(&coordinator->results));
 }
 
 /* Whether the bytes of a step travelled. In shared memory, also of GPUs, values stay where they

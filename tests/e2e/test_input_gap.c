@@ -46,6 +46,20 @@ static void check_round(const json_t *round)
     assert_true(fabs(number_of(round, "percent") - expected) < 1e-9);
 }
 
+/* Both tables of the Markdown file. */
+static void check_table(const char *folder)
+{
+    char path[PROGRAM_PATH_BYTES + 16], text[8192];
+    snprintf(path, sizeof(path), "%s/table.md", folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    assert_non_null(strstr(text, "| synthetic images/s | input gap |"));
+    assert_non_null(strstr(text, "| loader threads |"));
+    assert_non_null(strstr(text, " (auto) |"));
+}
+
 /* Two rounds of both designs: for each a gap, whose figure follows from its runs. */
 static void a_comparison_says_how_far_real_images_fall_behind_noise(void **state)
 {
@@ -83,6 +97,8 @@ static void a_comparison_says_how_far_real_images_fall_behind_noise(void **state
     }
     json_decref(gaps);
     assert_non_null(strstr(program_output(&test->run), "input gap, by which real input falls"));
+
+    check_table(test->out);
 
     // A report of the folder is no other.
     const char *const again[] = {"report", test->out, NULL};

@@ -3,6 +3,7 @@
 
 #include "common/base/cache_folder.h"
 #include "common/base/log.h"
+#include "common/base/memory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #define MEMORY_FOLDER "/dev/shm"
 #define SUFFIX        ".pixels"
 #define TRIES_MAX     100
+#define FREE_PARTS    10 // of what is free, one of so many is left to others in any case
 #define PATH_BYTES    (CACHE_FOLDER_BYTES + 64)
 
 struct cache_file {
@@ -43,10 +45,14 @@ static uint64_t taken_bytes(const struct stat *facts)
     return (uint64_t)facts->st_blocks * 512;
 }
 
-static uint64_t free_bytes(const char *folder)
+/* A file in memory is limited by its folder, and by memory. */
+static uint64_t free_bytes(const struct cache_file *file)
 {
     struct statvfs facts;
-    return statvfs(folder, &facts) == 0 ? (uint64_t)facts.f_bavail * facts.f_frsize : 0;
+    bool is_known = statvfs(file->folder, &facts) == 0;
+    uint64_t bytes = is_known ? (uint64_t)facts.f_bavail * facts.f_frsize : 0;
+    uint64_t memory = file->is_in_memory ? memory_available() : UINT64_MAX;
+    return bytes < memory ? bytes : memory;
 }
 
 /* Whether another file like this one is there, and what it takes. -1: none that is ours. */
@@ -128,17 +134,31 @@ static bool find_folder(const struct cache_file_options *options, char ret[CACHE
     return cache_folder_find("images", ret) && cache_folder_make(ret);
 }
 
-static uint64_t plan_budget(const struct cache_file *file, uint64_t budget)
+/* What it already has counts as free, so that processes that open it later come to the same. */
+static uint64_t plan_budget(const struct cache_file *file, const struct cache_file_options *options)
 {
     struct stat facts;
     uint64_t own = fstat(file->descriptor, &facts) == 0 ? taken_bytes(&facts) : 0;
+    if (options->is_rest) {
+        return options->budget;
+    }
     if (file->is_in_memory) {
         sweep(file, 0);
     }
-    uint64_t all = budget > 0 ? budget : free_bytes(file->folder) / 2 + own;
+    uint64_t room = free_bytes(file) + own;
+    uint64_t all = options->budget > 0 ? options->budget : room / 2;
     uint64_t others = sweep(file, all / 2);
-    uint64_t used = own + others;
-    return all > used ? all - used : 0;
+    uint64_t most = room - room / FREE_PARTS;
+    uint64_t budget = all > others ? all - others : 0;
+    if (budget <= most) {
+        return budget;
+    }
+    if (options->tells) {
+        log_warn("--cache-mb %" PRIu64 ": %s has %" PRIu64 " MiB, of which %" PRIu64
+                 " are taken at most",
+                 options->budget >> 20, file->folder, room >> 20, most >> 20);
+    }
+    return most;
 }
 
 enum status cache_file_open(const struct cache_file_options *options, struct cache_file **ret_file,
@@ -165,7 +185,7 @@ enum status cache_file_open(const struct cache_file_options *options, struct cac
         free(file);
         return STATUS_UNSUPPORTED;
     }
-    *ret_budget = plan_budget(file, options->budget);
+    *ret_budget = plan_budget(file, options);
     *ret_file = file;
     return STATUS_OK;
 }

@@ -16,11 +16,13 @@ struct cache_file_options {
     bool is_in_memory;  // it goes with its last user
     const char *folder; // where it lies, borrowed; NULL: the usual place
     uint64_t budget;    // bytes that it and others like it may take; 0: half of what is free
+    bool is_rest;       // the budget is its own: others were seen to
+    bool tells;         // a budget that is not there is logged
 };
 
 /* Opens or makes it. Others like it, which nobody has open, are removed: in memory all, on disk
- * where they leave no room. *ret_budget: bytes that may still be written. STATUS_UNSUPPORTED, with
- * a warning: there is no place for it. */
+ * where they leave no room. *ret_budget: bytes that it may have, with those that it has.
+ * STATUS_UNSUPPORTED, with a warning: there is no place for it. */
 enum status cache_file_open(const struct cache_file_options *options, struct cache_file **ret_file,
                             uint64_t *ret_budget);
 void cache_file_close(struct cache_file *file); // NULL is fine

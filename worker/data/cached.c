@@ -1,4 +1,9 @@
-/* Reads and writes places of a file that is mostly a hole. */
+/* Reads and writes places of a file that is mostly a hole.
+ *
+ * Where there is not room for all, which images may be written follows from their numbers alone, so
+ * that processes need not agree on how much each of them takes. Steps of the golden ratio spread
+ * them over the list: each rank finds about the same share of its part (--shard local). With less
+ * room, it is a part of the same images. */
 #include "worker/data/cached.h"
 
 #include "common/base/crc32c.h"
@@ -8,12 +13,14 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 
 #define KEY_SAMPLES 4 // whose bytes are part of the key
 #define ALIGNMENT   64
+#define GOLDEN      0.6180339887498949
 
 /* Before the bytes of an image. */
 struct head {
@@ -23,7 +30,7 @@ struct head {
 
 /* What changes while images are read. */
 struct use {
-    atomic_uint_fast64_t room; // bytes that this process may still write
+    atomic_bool is_broken; // writing has failed, and is given up
     atomic_uint_fast64_t found, kept, missed;
 };
 
@@ -33,6 +40,9 @@ struct cached {
     struct cache_file *file;
     struct use *use; // owned
     uint64_t key, budget;
+    uint64_t samples; // that are read, at least 1
+    uint64_t fitting; // of those: as many may be written
+    uint64_t stride;  // without a common divisor with them
     size_t image_bytes, place_bytes;
 };
 
@@ -60,26 +70,23 @@ static bool find(const struct cached *cached, uint64_t index, uint8_t *ret_bytes
     return true;
 }
 
-static bool take_room(const struct cached *cached)
+static bool may_keep(const struct cached *cached, uint64_t index)
 {
-    uint64_t room = atomic_load(&cached->use->room);
-    while (room >= cached->place_bytes) {
-        if (atomic_compare_exchange_weak(&cached->use->room, &room, room - cached->place_bytes)) {
-            return true;
-        }
+    if (cached->fitting >= cached->samples || index >= cached->samples) {
+        return index < cached->samples;
     }
-    return false;
+    return index * cached->stride % cached->samples < cached->fitting;
 }
 
 /* A failure to write is no failure to read. */
 static void keep(const struct cached *cached, uint64_t index, uint8_t *bytes, uint32_t label)
 {
     struct head head = {.key = cached->key, .index = index, .label = label};
-    head.sum = sum_of(cached, &head, bytes);
-    if (!take_room(cached)) {
+    if (!may_keep(cached, index) || atomic_load(&cached->use->is_broken)) {
         atomic_fetch_add(&cached->use->missed, 1);
         return;
     }
+    head.sum = sum_of(cached, &head, bytes);
     const struct iovec parts[] = {{&head, sizeof(head)}, {bytes, cached->image_bytes}};
     ssize_t put = pwritev(cache_file_descriptor(cached->file), parts, 2,
                           (off_t)(index * cached->place_bytes));
@@ -87,9 +94,10 @@ static void keep(const struct cached *cached, uint64_t index, uint8_t *bytes, ui
         atomic_fetch_add(&cached->use->kept, 1);
         return;
     }
-    atomic_fetch_add(&cached->use->missed, 1);
-    if (put < 0 && atomic_exchange(&cached->use->room, 0) > 0) {
-        log_warn("no more images are kept (--cache): cannot write %s: %m",
+    atomic_fetch_add(&cached->use->missed, 1); // a disk that is full may have taken a part
+    if (put < 0 && !atomic_exchange(&cached->use->is_broken, true)) {
+        log_warn("no more images are kept (--cache), and those that are not there are decoded each "
+                 "time: cannot write %s: %m",
                  cache_file_path(cached->file));
     }
 }
@@ -153,73 +161,130 @@ static const struct dataset_ops cached_ops = {
 
 bool dataset_cache_counts(const struct dataset *dataset, struct cached_counts *ret_counts)
 {
-    if (dataset->ops != &cached_ops) {
+    const struct cached *cached = dataset->cached;
+    if (cached == NULL) {
         return false;
     }
-    struct use *use = ((const struct cached *)dataset)->use;
+    const struct use *use = cached->use;
     *ret_counts = (struct cached_counts){.found = atomic_load(&use->found),
                                          .kept = atomic_load(&use->kept),
-                                         .missed = atomic_load(&use->missed)};
-    const struct cached *cached = (const struct cached *)dataset;
-    uint64_t all = cached->base.sample_count * cached->place_bytes;
-    ret_counts->budget = cached->budget;
-    ret_counts->taken = all < cached->budget ? all : cached->budget;
+                                         .missed = atomic_load(&use->missed),
+                                         .budget = cached->budget,
+                                         .taken = cached->fitting * cached->place_bytes};
     return true;
 }
 
 /* ---- opening ---- */
 
+/* The first images, as they are decoded here. */
+struct first {
+    uint64_t count;
+    uint8_t *bytes; // (count + 1) images, owned; the last is scratch
+    uint32_t labels[KEY_SAMPLES];
+};
+
 /* Of the files, and of how the first of them are decoded, which a new library may do otherwise. */
-static enum status find_key(const struct dataset *inner, size_t image_bytes, uint64_t *ret_key)
+static enum status find_key(const struct dataset *inner, size_t image_bytes, struct first *ret,
+                            uint64_t *ret_key)
 {
-    uint8_t *bytes = malloc(image_bytes);
-    enum status status = bytes != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    uint64_t samples = inner->sample_count;
+    ret->count = samples < KEY_SAMPLES ? samples : KEY_SAMPLES;
+    ret->bytes = calloc(ret->count + 1, image_bytes);
+    enum status status = ret->bytes != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     uint64_t key = layout_digest_add(LAYOUT_DIGEST_SEED, &inner->stamp, sizeof(inner->stamp));
-    key = layout_digest_add(key, &inner->sample_count, sizeof(inner->sample_count));
+    key = layout_digest_add(key, &samples, sizeof(samples));
     key = layout_digest_add(key, &image_bytes, sizeof(image_bytes));
-    for (uint64_t i = 0; status == STATUS_OK && i < KEY_SAMPLES && i < inner->sample_count; i++) {
-        uint32_t label;
-        status = dataset_read_bytes(inner, i, bytes, &label);
+    for (uint64_t i = 0; status == STATUS_OK && i < ret->count; i++) {
+        uint8_t *bytes = ret->bytes + i * image_bytes;
+        status = dataset_read_bytes(inner, i, bytes, &ret->labels[i]);
         key = status == STATUS_OK ? layout_digest_add(key, bytes, image_bytes) : key;
     }
-    free(bytes);
     *ret_key = key;
     return status;
 }
 
+/* They need not be decoded again. */
+static void keep_first(const struct cached *cached, const struct first *first)
+{
+    uint8_t *scratch = first->bytes + first->count * cached->image_bytes;
+    for (uint64_t i = 0; i < first->count && i < cached->samples; i++) {
+        uint32_t label;
+        if (!find(cached, i, scratch, &label)) {
+            keep(cached, i, first->bytes + i * cached->image_bytes, first->labels[i]);
+        }
+    }
+}
+
+static bool has_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a > 1;
+}
+
+/* Shares out what may be written. */
+static void plan(struct cached *cached, uint64_t samples)
+{
+    uint64_t count = cached->base.sample_count, places = cached->budget / cached->place_bytes;
+    cached->samples = samples > 0 && samples < count ? samples : count;
+    cached->fitting = places < cached->samples ? places : cached->samples;
+    cached->stride = (uint64_t)(GOLDEN * (double)cached->samples);
+    while (has_common_divisor(cached->samples, cached->stride)) {
+        cached->stride++;
+    }
+}
+
 static void tell(const struct cached *cached)
 {
-    uint64_t budget = cached->budget, fitting = budget / cached->place_bytes,
-             count = cached->base.sample_count;
-    if (fitting >= count) {
-        log_info("decoded images are kept in %s, up to %" PRIu64 " MiB; images=%" PRIu64,
-                 cache_file_path(cached->file), count * cached->place_bytes >> 20, count);
+    uint64_t samples = cached->samples;
+    if (cached->fitting == samples) {
+        log_info("decoded images are kept in %s; images=%" PRIu64 " MiB=%" PRIu64
+                 " budget_MiB=%" PRIu64,
+                 cache_file_path(cached->file), samples, samples * cached->place_bytes >> 20,
+                 cached->budget >> 20);
         return;
     }
     log_warn("--cache has room for %" PRIu64 " of %" PRIu64 " images (%" PRIu64 " of %" PRIu64
              " MiB): the others are decoded each time. Raise --cache-mb if there is more",
-             fitting, count, budget >> 20, count * cached->place_bytes >> 20);
+             cached->fitting, samples, cached->budget >> 20, samples * cached->place_bytes >> 20);
+}
+
+/* What images that go before leave. False: nothing. */
+static bool find_budget(const struct cached_options *options, uint64_t *ret_budget,
+                        bool *ret_is_rest)
+{
+    struct cached_counts before;
+    *ret_is_rest = options->before != NULL && dataset_cache_counts(options->before, &before);
+    *ret_budget = *ret_is_rest ? before.budget - before.taken : options->budget;
+    return !*ret_is_rest || *ret_budget > 0;
 }
 
 static enum status fill(struct cached *cached, const struct cached_options *options)
 {
-    enum status status = find_key(cached->inner, cached->image_bytes, &cached->key);
-    if (status != STATUS_OK) {
-        return status;
+    struct cache_file_options file = {.is_in_memory = options->place == CACHED_IN_MEMORY,
+                                      .folder = options->folder,
+                                      .tells = options->tells};
+    struct first first = {0};
+    if (!find_budget(options, &file.budget, &file.is_rest)) {
+        return STATUS_UNSUPPORTED;
     }
-    const struct cache_file_options file = {.key = cached->key,
-                                            .is_in_memory = options->place == CACHED_IN_MEMORY,
-                                            .folder = options->folder,
-                                            .budget = options->budget};
-    status = cache_file_open(&file, &cached->file, &cached->budget);
-    if (status != STATUS_OK) {
-        return status;
+    enum status status = find_key(cached->inner, cached->image_bytes, &first, &cached->key);
+    if (status == STATUS_OK) {
+        file.key = cached->key;
+        status = cache_file_open(&file, &cached->file, &cached->budget);
     }
-    atomic_init(&cached->use->room, cached->budget / options->sharers);
-    if (options->tells) {
-        tell(cached);
+    if (status == STATUS_OK) {
+        plan(cached, options->samples);
+        keep_first(cached, &first);
+        if (options->tells) {
+            tell(cached);
+        }
     }
-    return STATUS_OK;
+    free(first.bytes);
+    return status;
 }
 
 /* Why nothing can be kept of these images; NULL: it can. */
@@ -227,7 +292,8 @@ static const char *why_not(const struct dataset *inner)
 {
     return !dataset_has_parts(inner) ? "these images are not decoded from files of their own"
            : inner->stamp == 0 ? "some images changed in the last two seconds; start the job again"
-                               : NULL;
+           : inner->sample_count > UINT32_MAX ? "there are too many images"
+                                              : NULL;
 }
 
 enum status dataset_cache(struct dataset *inner, const struct cached_options *options,
@@ -257,6 +323,7 @@ enum status dataset_cache(struct dataset *inner, const struct cached_options *op
         };
         cached->base.ops = &cached_ops;
         cached->base.origin = dataset_origin(inner);
+        cached->base.cached = cached;
         status = fill(cached, options);
     }
     if (status == STATUS_OK) {

@@ -7,9 +7,10 @@
  * is just being written, is an image that has to be decoded. The file's name stands for the images
  * (names, sizes and times), and for how the first of them are decoded.
  *
- * What does not fit into the budget is decoded each time, and so are parts of images. The file in
- * memory goes with the last process that has it open; where all were killed, the next job that
- * keeps images in memory removes it. */
+ * Where the budget is too small for all, every process writes the same images, spread over the
+ * list, and the others are decoded each time; parts of images are, too. The file in memory goes
+ * with the last process that has it open; where all were killed, the next job that keeps images in
+ * memory removes it. */
 #ifndef WORKER_DATA_CACHED_H
 #define WORKER_DATA_CACHED_H
 
@@ -23,10 +24,11 @@ enum cached_place { CACHED_NOWHERE, CACHED_IN_MEMORY, CACHED_ON_DISK };
 
 struct cached_options {
     enum cached_place place;
-    uint64_t budget;    // bytes, of all processes of the host; 0: half of what is free there
-    uint32_t sharers;   // of the budget, at least 1
-    bool tells;         // what does not fit is logged
-    const char *folder; // where the file lies; NULL: the usual place
+    uint64_t budget;  // bytes, of all processes of the host; 0: half of what is free there
+    uint64_t samples; // the first so many are read, and the others need no room; 0: all
+    const struct dataset *before; // which has the room first, and leaves the rest; NULL: none
+    bool tells;                   // what does not fit is logged
+    const char *folder;           // where the file lies; NULL: the usual place
 };
 
 /* Takes over `inner` (on failure, too). Where nothing can be kept, because images are not slow to
@@ -36,10 +38,10 @@ enum status dataset_cache(struct dataset *inner, const struct cached_options *op
 
 struct cached_counts {
     uint64_t found, kept, missed; // images: from the file; decoded and kept; that did not fit
-    uint64_t budget, taken;       // bytes: of all processes; of those at most
+    uint64_t budget, taken;       // bytes, of all processes: that there may be; that there will be
 };
 
-/* False if the dataset keeps none. */
+/* Of the dataset, or of the one that it wraps. False if neither keeps any. */
 bool dataset_cache_counts(const struct dataset *dataset, struct cached_counts *ret_counts);
 
 #endif

@@ -28,6 +28,7 @@ struct dataset_options {
 };
 
 struct dataset;
+struct cached;
 
 struct dataset_ops {
     /* Logs what is wrong with which file, and what to do. */
@@ -59,6 +60,7 @@ struct dataset_ops {
 struct dataset {
     const struct dataset_ops *ops;
     const struct dataset *origin; // of one that wraps another: what was opened; NULL: it wraps none
+    const struct cached *cached;  // that keeps its bytes, itself or one that it wraps; NULL: none
     struct shape sample;
     uint64_t sample_count;
     uint32_t class_count;

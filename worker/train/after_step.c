@@ -1,6 +1,8 @@
 /* Adds up a step's times, reports them, and closes marks. */
+#include "worker/data/batches/loaders.h"
 #include "worker/train/trainer_state.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* What all slices have in common. */
@@ -85,6 +87,17 @@ static double rate_in_force(const struct trainer *trainer, uint64_t step)
                      : schedule_rate(&trainer->schedule, step > 0 ? step - 1 : 0);
 }
 
+static uint32_t loader_threads(const struct trainer *trainer)
+{
+    if (trainer->loaders == NULL) {
+        return 1;
+    }
+    pthread_mutex_lock(loaders_lock(trainer->loaders));
+    uint32_t count = loaders_count(trainer->loaders);
+    pthread_mutex_unlock(loaders_lock(trainer->loaders));
+    return count;
+}
+
 struct wire_report trainer_report_of(const struct wire_report *process,
                                      const struct slice_sums *own)
 {
@@ -113,6 +126,7 @@ void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_
     uint64_t sent, received;
     link_traffic(link, &sent, &received);
     trainer->interval.rate = rate_in_force(trainer, step);
+    trainer->interval.loader_threads = loader_threads(trainer);
     trainer->interval.bytes_sent = sent - trainer->sent_before;
     trainer->interval.bytes_received = received - trainer->received_before;
     trainer->sent_before = sent;

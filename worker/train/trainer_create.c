@@ -140,6 +140,7 @@ static enum status create_slices(struct trainer *trainer, const struct trainer_t
         .takes_bytes = trainer->takes_bytes,
         .loaders = tools->loaders,
     };
+    trainer->loaders = tools->loaders;
     return slices_init(&trainer->slices, &sources);
 }
 

@@ -31,6 +31,7 @@ struct trainer {
     struct model *model;
     struct bucket_names names; // of its buckets
     struct slices slices;      // of each rank
+    struct loaders *loaders;   // that read images, borrowed; NULL: each source has one
     struct faulting faulting;
     struct optimizer *optimizer; // NULL where servers run it throughout
     bool device_updates;         // the model's device makes its updates, where workers make any

@@ -114,6 +114,14 @@ static void a_kept_heap_holds_bodies_of_messages_without_mapping_them(void **sta
     assert_int_equal(mallinfo2().arena, heap_bytes);
 }
 
+static void what_is_available_is_less_than_there_is(void **state)
+{
+    (void)state;
+    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t bytes = memory_available();
+    assert_true(bytes > 0 && bytes < all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +133,7 @@ int main(void)
         cmocka_unit_test(sizes_that_no_machine_has_are_refused),
         cmocka_unit_test(destroying_null_does_nothing),
         cmocka_unit_test(a_kept_heap_holds_bodies_of_messages_without_mapping_them),
+        cmocka_unit_test(what_is_available_is_less_than_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

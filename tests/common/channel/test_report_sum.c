@@ -25,8 +25,9 @@ static void everything_that_is_counted_is_added_and_the_last_rate_stays(void **s
                                        .bytes_received = 12,
                                        .staleness_sum = 13,
                                        .epoch = 14,
-                                       .rate = 0.5};
-    struct wire_report sum = {.rate = 1};
+                                       .rate = 0.5,
+                                       .loader_threads = 2};
+    struct wire_report sum = {.rate = 1, .loader_threads = 1};
     report_sum_add(&sum, &report);
     report_sum_add(&sum, &report);
     assert_int_equal(sum.steps, 2);
@@ -42,6 +43,7 @@ static void everything_that_is_counted_is_added_and_the_last_rate_stays(void **s
     assert_int_equal(sum.bytes_received, 24);
     assert_int_equal(sum.staleness_sum, 26);
     assert_int_equal(sum.epoch, 0); // of one interval alone
+    assert_int_equal(sum.loader_threads, 2);
 }
 
 int main(void)

@@ -126,10 +126,13 @@ static void the_table_and_the_page_have_a_row_for_each_gap(void **state)
     FILE *memory = open_memstream(&text, &size);
     input_gaps_print(memory, &gaps);
     html_input_gaps(memory, &gaps);
+    input_gaps_print_markdown(memory, &gaps);
     fclose(memory);
     assert_non_null(strstr(text, "\nri<ng "));
     assert_non_null(strstr(text, "  15.0 ± 63.5 %\n"));
     assert_non_null(strstr(text, "<th>input gap</th>"));
+    assert_non_null(strstr(text, "| synthetic images/s | input gap |\n|---|---|---|---|---|\n"));
+    assert_non_null(strstr(text, "| ri<ng | 2 | 125 | 150 | 15.0 ± 63.5 % |\n"));
     assert_non_null(
         strstr(text, "<p class=\"note\">Input gap: the share of the images per second"));
     assert_non_null(strstr(text, "<tr><td>ri&lt;ng</td><td>2</td><td>125</td><td>150</td>"

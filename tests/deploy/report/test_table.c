@@ -122,8 +122,8 @@ static void the_epochs_of_a_long_run_are_whole_in_the_csv(void **state)
     assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
     char *text = sample_runs_read(test->folder, "table.csv");
     assert_true(strlen(text) > 1000 * strlen("epoch,train_loss"));
-    assert_non_null(
-        strstr(text, "\"\"epoch\"\":999,\"\"train_loss\"\":0.123456789}]\",0.8125,2,0,\n"));
+    assert_non_null(strstr(
+        text, "\"\"epoch\"\":999,\"\"train_loss\"\":0.123456789}]\",0.8125,2,0,,\"[1,2]\"\n"));
     free(text);
 }
 
@@ -143,6 +143,7 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 0, "compute ms", "6.50");
     check_cell(test, 0, "exchange ms", "0.25");
     check_cell(test, 0, "input wait", "1.8 %"); // 0.125 of 6.875 ms
+    check_cell(test, 0, "loader threads", "1 to 2");
     check_cell(test, 0, "wire ms", "1.50");
     check_cell(test, 0, "copy ms", "0.75");
     check_cell(test, 0, "lost", "0");
@@ -151,7 +152,7 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 1, "images/s", "150");
     check_cell(test, 1, "ratio", "1.50");
     check_cell(test, 1, "outcome", "failed");
-    assert_null(table_heading(19));
+    assert_null(table_heading(20));
     assert_null(table_heading(1000));
 }
 
@@ -186,6 +187,30 @@ static void predictions_stand_beside_what_was_measured_where_there_are_some(void
     free(text);
 }
 
+static void set_loaders(struct table_test *test, size_t run, json_t *threads, const char *given)
+{
+    struct run_folder *of = &test->runs[run];
+    json_object_set_new(of->details, "loader_threads", threads);
+    json_decref(of->job);
+    of->job = json_pack("{s:{s:s}}", "options", "loader_threads", given);
+}
+
+static void the_number_of_loader_threads_says_whether_it_was_found(void **state)
+{
+    struct table_test *test = *state;
+    for (size_t i = 0; i < 4; i++) {
+        add(test, &(struct sample_run){0});
+    }
+    set_loaders(test, 0, json_pack("[i,i]", 2, 2), "auto");
+    set_loaders(test, 1, json_pack("[i,i]", 3, 3), "3");
+    set_loaders(test, 2, json_pack("[n,i,i]", 4, 1), "auto");
+    set_loaders(test, 3, json_pack("[n,n]"), "auto"); // a program of its own
+    check_cell(test, 0, "loader threads", "2 (auto)");
+    check_cell(test, 1, "loader threads", "3");
+    check_cell(test, 2, "loader threads", "1 to 4 (auto)");
+    check_cell(test, 3, "loader threads", "-");
+}
+
 static void what_a_run_does_not_have_is_a_dash(void **state)
 {
     struct table_test *test = *state;
@@ -199,6 +224,7 @@ static void what_a_run_does_not_have_is_a_dash(void **state)
     check_cell(test, 0, "images/s", "-");
     check_cell(test, 0, "test accuracy", "-");
     check_cell(test, 0, "parameters", "-");
+    check_cell(test, 0, "loader threads", "-");
     check_cell(test, 0, "ratio", "-");
     check_cell(test, 1, "ratio", "-"); // to the first, which has no rate
     check_verdicts(test, "");
@@ -291,7 +317,8 @@ static void the_csv_has_a_row_for_each_run_and_a_column_for_each_key(void **stat
         "bytes_per_step.worker_received,bytes_per_step.server_sent,"
         "bytes_per_step.server_received,staleness.mean,staleness.max,staleness.histogram,"
         "params_digest,bits_of,workers_lost,"
-        "restarts,outcome,reason,epochs,best_accuracy,best_epoch,images_dropped,diverged_step\n";
+        "restarts,outcome,reason,epochs,best_accuracy,best_epoch,images_dropped,diverged_step,"
+        "loader_threads\n";
     assert_memory_equal(text, head, strlen(head));
     static const char values[] =
         "0.1.0,ps-sync,2,2,lenet5,83126,shapes,cpu,shm,1,8,16,momentum,0.5,1,4,1.25,100,0.5,0.75,"
@@ -316,14 +343,15 @@ static void the_markdown_table_ends_with_the_verdicts(void **state)
     char *text = sample_runs_read(test->folder, "table.md");
     assert_string_equal(
         text, "| mode | workers | servers | transport | images/s | ratio | test accuracy | best "
-              "accuracy | compute ms | exchange ms | input ms | input wait | wire ms | copy ms | "
+              "accuracy | compute ms | exchange ms | input ms | input wait | loader threads | wire "
+              "ms | copy ms | "
               "lost | parameters | "
               "outcome |\n"
-              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
               "| ps-sync | 2 | 1 | shm | 100 | 1.00 | 81.25 % | 81.25 % | 6.50 | 0.25 | 0.12 | "
-              "1.8 % | 1.50 | 0.75 | 0 | 111111111111 | completed |\n"
+              "1.8 % | 1 to 2 | 1.50 | 0.75 | 0 | 111111111111 | completed |\n"
               "| ring | 2 | 0 | shm | 100 | 1.00 | 81.25 % | 81.25 % | 6.50 | 0.25 | 0.12 | "
-              "1.8 % | 1.50 | 0.75 | 0 | 111111111111 | completed |\n\n"
+              "1.8 % | 1 to 2 | 1.50 | 0.75 | 0 | 111111111111 | completed |\n\n"
               "same bits: 2 runs with N = 2 end with the same parameters (111111111111)\n");
     free(text);
 }
@@ -367,6 +395,7 @@ int main(void)
         cmocka_unit_test(values_are_quoted_for_csv_where_they_must_be),
         TABLE_TEST(cells_show_what_people_compare),
         TABLE_TEST(predictions_stand_beside_what_was_measured_where_there_are_some),
+        TABLE_TEST(the_number_of_loader_threads_says_whether_it_was_found),
         TABLE_TEST(what_a_run_does_not_have_is_a_dash),
         TABLE_TEST(runs_with_equal_parameters_have_the_same_bits),
         TABLE_TEST(runs_with_other_parameters_have_different_bits),

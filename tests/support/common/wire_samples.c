@@ -39,6 +39,7 @@ static const struct wire_report report = {
     .compute_ns = 1,
     .exchange_wait_ns = 2,
     .input_wait_ns = 3,
+    .loader_threads = 4,
     .total_ns = 6,
     .copy_ns = 4,
     .wire_ns = 5,

@@ -76,9 +76,10 @@ static json_t *whole_details(const struct sample_run *sample, const json_t *summ
     }
     json_t *diverged =
         sample->diverged_step > 0 ? json_integer(sample->diverged_step) : json_null();
-    return json_pack("{s:o, s:o, s:i, s:f, s:o, s:{s:f, s:f}, s:o}", "evaluations", evaluations,
-                     "target", target, "late_gradients", 0, "images_dropped", 0.0, "shards", shards,
-                     "ms_per_step", "copy", 0.75, "wire", 1.5, "diverged_step", diverged);
+    return json_pack("{s:o, s:o, s:i, s:f, s:o, s:{s:f, s:f}, s:o, s:[i,i]}", "evaluations",
+                     evaluations, "target", target, "late_gradients", 0, "images_dropped", 0.0,
+                     "shards", shards, "ms_per_step", "copy", 0.75, "wire", 1.5, "diverged_step",
+                     diverged, "loader_threads", 1, 2);
 }
 
 static void write_tree(const char *folder, const char *run, const char *name, const json_t *tree)

@@ -1,7 +1,6 @@
 /* Reads a few kilobytes of each file. Threads take files in turn; each writes to its file alone. */
 #include "worker/data/images/image_check.h"
 
-#include "common/base/cores.h"
 #include "worker/data/helpers.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/images/jpeg_header.h"
@@ -17,7 +16,7 @@
 #define HEAD_BYTES  16384 // mostly enough
 #define TAIL_BYTES  4096
 #define FILE_MAX    ((uint64_t)1 << 28)
-#define THREADS_MAX 8
+#define THREADS_MAX 16 // they wait for the file system more than for processors
 #define SHARE_MIN   64 // files that a thread is worth
 
 /* Reads exactly `size` bytes. */
@@ -166,9 +165,7 @@ static uint32_t count_threads(const struct image_list *list)
     for (uint64_t i = 0; i < list->count && unchecked < (uint64_t)SHARE_MIN * THREADS_MAX; i++) {
         unchecked += !list->files[i].is_checked;
     }
-    uint32_t cores = cores_available(), worth = (uint32_t)(unchecked / SHARE_MIN);
-    uint32_t threads = cores < THREADS_MAX ? cores : THREADS_MAX;
-    return worth < threads ? worth : threads;
+    return (uint32_t)(unchecked / SHARE_MIN); // at most THREADS_MAX
 }
 
 enum status image_check_list(struct image_list *list, uint64_t *ret_count)
