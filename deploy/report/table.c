@@ -129,7 +129,7 @@ static bool has_predictions(const struct run_folder *runs, size_t count)
 static void format_loaders(const struct run_folder *run, char *ret_text, size_t text_size)
 {
     const json_t *options = json_object_get(run->job, "options");
-    const char *given = json_string_value(json_object_get(options, "loader_threads"));
+    const char *given = json_string_value(json_object_get(options, "loader-threads"));
     const char *mark = given != NULL && strcmp(given, "auto") == 0 ? " (auto)" : "";
     unsigned fewest, most;
     if (!run_folder_loaders(run, &fewest, &most)) {

@@ -192,7 +192,7 @@ static void set_loaders(struct table_test *test, size_t run, json_t *threads, co
     struct run_folder *of = &test->runs[run];
     json_object_set_new(of->details, "loader_threads", threads);
     json_decref(of->job);
-    of->job = json_pack("{s:{s:s}}", "options", "loader_threads", given);
+    of->job = json_pack("{s:{s:s}}", "options", "loader-threads", given);
 }
 
 static void the_number_of_loader_threads_says_whether_it_was_found(void **state)
