@@ -160,24 +160,37 @@ static uint32_t end_of(const struct scale_axis *axis, uint32_t size)
     return axis->taps[size - 1].first + axis->taps[size - 1].count;
 }
 
+/* Along rows: of those from `first` to `end`. */
+static void narrow_rows(const struct square *square, const struct square_source *source,
+                        uint32_t first, uint32_t end)
+{
+    uint32_t size = square->size;
+    size_t row_bytes = (size_t)size * CHANNELS;
+    if (scale_axis_is_plain(&square->columns, size)) {
+        size_t left = (size_t)square->columns.taps[0].first * CHANNELS;
+        for (uint32_t row = first; row < end; row++) {
+            square->loops->part(row_of(square, source, row) + left, size,
+                                square->narrow + (row - first) * row_bytes);
+        }
+        return;
+    }
+    for (uint32_t row = first; row < end; row += 2) {
+        uint32_t next = row + 1 < end ? row + 1 : row; // where one is left, it is made twice
+        const uint8_t *const from[2] = {row_of(square, source, row), row_of(square, source, next)};
+        uint8_t *const to[2] = {square->narrow + (row - first) * row_bytes,
+                                square->narrow + (next - first) * row_bytes};
+        square->loops->narrow(&square->columns, size, from, to);
+    }
+}
+
 /* Both passes; the result is as it was stored, not turned. */
 static void scale(const struct square *square, const struct square_source *source,
                   uint8_t *ret_pixels)
 {
     const struct scale_axis *rows = &square->rows;
-    uint32_t size = square->size, first = rows->taps[0].first, end = end_of(rows, size);
+    uint32_t size = square->size, first = rows->taps[0].first;
     size_t row_bytes = (size_t)size * CHANNELS, plane = (size_t)size * size;
-    bool is_plain = scale_axis_is_plain(&square->columns, size);
-    size_t left = (size_t)square->columns.taps[0].first * CHANNELS;
-    for (uint32_t row = first; row < end; row++) {
-        const uint8_t *from = row_of(square, source, row);
-        uint8_t *to = square->narrow + (row - first) * row_bytes;
-        if (is_plain) {
-            square->loops->part(from + left, size, to);
-        } else {
-            square->loops->narrow(&square->columns, size, from, to);
-        }
-    }
+    narrow_rows(square, source, first, end_of(rows, size));
     bool has_plain_rows = scale_axis_is_plain(rows, size);
     for (uint32_t row = 0; row < size; row++) {
         const struct scale_tap *tap = &rows->taps[row];

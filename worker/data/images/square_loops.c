@@ -1,4 +1,4 @@
-/* Sums of 32 bits: along a row those of a pixel's channels at once, across rows those of
+/* Sums of 32 bits: along rows those of a pixel's channels in two rows at once, across rows those of
  * neighbouring bytes. */
 #include "worker/data/images/square_loops.h"
 
@@ -13,65 +13,85 @@
 #define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
 #endif
 
-typedef uint8_t vector_bytes __attribute__((vector_size(16)));
-typedef uint16_t vector_halves __attribute__((vector_size(16)));
-typedef uint32_t vector_words __attribute__((vector_size(16)));
+typedef uint8_t vector_bytes __attribute__((vector_size(32)));
+typedef uint16_t vector_halves __attribute__((vector_size(32)));
+typedef uint32_t vector_words __attribute__((vector_size(32)));
 // Of a pixel's channels, and of a byte of the next one, which is dropped.
 typedef int32_t pixel_sums __attribute__((vector_size(16)));
+typedef int32_t pair_sums __attribute__((vector_size(32))); // the same of two rows
 
-/* The channels of a pixel in 32 bits each, by interleaving them with zeros twice, which every
- * instruction set does well. Little-endian. */
-VARIANT_BODY pixel_sums widen(const uint8_t *pixel)
+/* Adds a pixel of both rows. Their channels are made 32 bits each by interleaving them with zeros
+ * twice, which every instruction set does well. Little-endian. (Vectors of 32 bytes are neither
+ * taken nor returned: how is another thing in each instruction set.) */
+VARIANT_BODY void add_pixel(const uint8_t *const from[2], size_t at, int32_t weight,
+                            pair_sums *sums)
 {
     const vector_bytes zeros = {0};
-    uint32_t word;
-    memcpy(&word, pixel, sizeof(word));
-    const vector_words words = {word, 0, 0, 0};
-    vector_halves halves = (vector_halves)MIX((vector_bytes)words, zeros, 0, 16, 1, 17, 2, 18, 3,
-                                              19, 4, 20, 5, 21, 6, 22, 7, 23);
-    return (pixel_sums)MIX(halves, (vector_halves)zeros, 0, 8, 1, 9, 2, 10, 3, 11);
+    uint32_t first, second;
+    memcpy(&first, from[0] + at, sizeof(first));
+    memcpy(&second, from[1] + at, sizeof(second));
+    const vector_words words = {first, 0, 0, 0, second, 0, 0, 0};
+    vector_halves halves = (vector_halves)MIX((vector_bytes)words, zeros, 0, 32, 1, 33, 2, 34, 3,
+                                              35, 4, 36, 5, 37, 6, 38, 7, 39, 16, 48, 17, 49, 18,
+                                              50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55);
+    *sums += (pair_sums)MIX(halves, (vector_halves)zeros, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25,
+                            10, 26, 11, 27) *
+             weight;
 }
 
 /* Inlined with a constant for the counts that are frequent. */
-VARIANT_BODY pixel_sums sum_pixels(const uint8_t *pixel, const int32_t *weights, uint32_t count)
+VARIANT_BODY void add_pixels(const uint8_t *const from[2], size_t at, const int32_t *weights,
+                             uint32_t count, pair_sums *sums)
 {
-    pixel_sums sums = {0};
     for (uint32_t k = 0; k < count; k++) {
-        sums += widen(pixel + (size_t)k * SQUARE_CHANNELS) * weights[k];
+        add_pixel(from, at + (size_t)k * SQUARE_CHANNELS, weights[k], sums);
     }
-    return sums;
 }
 
-VARIANT_BODY pixel_sums sum_tap(const struct scale_tap *tap, const uint8_t *from,
-                                const int32_t *weights)
+VARIANT_BODY void sum_tap(const struct scale_tap *tap, const uint8_t *const from[2],
+                          const int32_t *weights, pixel_sums ret_sums[2])
 {
-    const uint8_t *pixel = from + (size_t)tap->first * SQUARE_CHANNELS;
+    size_t at = (size_t)tap->first * SQUARE_CHANNELS;
+    pair_sums sums = {0};
     switch (tap->count) {
     case 2:
-        return sum_pixels(pixel, weights, 2);
+        add_pixels(from, at, weights, 2, &sums);
+        break;
     case 3:
-        return sum_pixels(pixel, weights, 3);
+        add_pixels(from, at, weights, 3, &sums);
+        break;
     case 4:
-        return sum_pixels(pixel, weights, 4);
+        add_pixels(from, at, weights, 4, &sums);
+        break;
     default:
-        return sum_pixels(pixel, weights, tap->count);
+        add_pixels(from, at, weights, tap->count, &sums);
     }
+    memcpy(ret_sums, &sums, sizeof(sums));
 }
 
-/* Of `count` pixels of the result, `to` of the first channel. Inlined with a constant where that is
- * the tile. */
-VARIANT_BODY void narrow_tile(const struct scale_tap *taps, const int32_t *all_weights,
-                              const uint8_t *from, uint32_t size, uint32_t count, uint8_t *to)
+VARIANT_BODY void put_tile(const pixel_sums *tile, uint32_t size, uint32_t count, uint8_t *to)
 {
-    pixel_sums tile[TILE];
-    for (uint32_t i = 0; i < count; i++) {
-        tile[i] = sum_tap(&taps[i], from, all_weights + taps[i].weights_at);
-    }
     for (uint32_t i = 0; i < count; i++) {
         for (size_t c = 0; c < SQUARE_CHANNELS; c++) {
             to[c * size + i] = scale_round(tile[i][c]);
         }
     }
+}
+
+/* Of `count` pixels of the result, from `at` on. Inlined with a constant where that is the tile. */
+VARIANT_BODY void narrow_tile(const struct scale_axis *axis, const uint8_t *const from[2],
+                              uint32_t size, uint32_t at, uint32_t count, uint8_t *const to[2])
+{
+    pixel_sums tiles[2][TILE];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct scale_tap *tap = &axis->taps[at + i];
+        pixel_sums sums[2];
+        sum_tap(tap, from, axis->weights + tap->weights_at, sums);
+        tiles[0][i] = sums[0];
+        tiles[1][i] = sums[1];
+    }
+    put_tile(tiles[0], size, count, to[0] + at);
+    put_tile(tiles[1], size, count, to[1] + at);
 }
 
 /* Where pixels stay what they are: their channels are set apart. */
@@ -85,15 +105,15 @@ VARIANT_BODY void part_body(const uint8_t *restrict from, size_t size, uint8_t *
     }
 }
 
-VARIANT_BODY void narrow_body(const struct scale_axis *axis, uint32_t size, const uint8_t *from,
-                              uint8_t *to)
+VARIANT_BODY void narrow_body(const struct scale_axis *axis, uint32_t size,
+                              const uint8_t *const from[2], uint8_t *const to[2])
 {
     uint32_t i = 0;
     for (; i + TILE <= size; i += TILE) {
-        narrow_tile(axis->taps + i, axis->weights, from, size, TILE, to + i);
+        narrow_tile(axis, from, size, i, TILE, to);
     }
     if (i < size) {
-        narrow_tile(axis->taps + i, axis->weights, from, size, size - i, to + i);
+        narrow_tile(axis, from, size, i, size - i, to);
     }
 }
 
@@ -128,7 +148,7 @@ VARIANT_BODY void join_body(const struct scale_tap *tap, const int32_t *weights,
 
 #define DEFINE_LOOPS(name, target)                                                                \
     target static void narrow_##name(const struct scale_axis *axis, uint32_t size,                \
-                                     const uint8_t *from, uint8_t *to)                            \
+                                     const uint8_t *const from[2], uint8_t *const to[2])          \
     {                                                                                             \
         narrow_body(axis, size, from, to);                                                        \
     }                                                                                             \

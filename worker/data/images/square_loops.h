@@ -12,8 +12,10 @@
 #define SQUARE_CHANNELS 3
 
 struct square_loops {
-    /* Scales a row of pixels (width, 3), behind which a byte can be read, to (3, size). */
-    void (*narrow)(const struct scale_axis *axis, uint32_t size, const uint8_t *from, uint8_t *to);
+    /* Scales two rows of pixels (width, 3), behind which a byte can be read, to (3, size) each.
+     * Both may be the same. */
+    void (*narrow)(const struct scale_axis *axis, uint32_t size, const uint8_t *const from[2],
+                   uint8_t *const to[2]);
     /* The same of `size` pixels that stay what they are. */
     void (*part)(const uint8_t *from, uint32_t size, uint8_t *to);
     /* Adds up tap->count rows of `count` bytes that lie `stride` apart. */

@@ -201,7 +201,8 @@ static void check_loops(const struct square_loops *loops, uint32_t size)
 {
     struct scale_tap taps[LONGEST];
     int32_t weights[LONGEST * MOST_TAPS];
-    uint8_t row[3 * (LONGEST + MOST_TAPS) + 1], narrow[3 * LONGEST], joined[3 * LONGEST];
+    uint8_t row[3 * (LONGEST + MOST_TAPS) + 2], narrow[3 * LONGEST], joined[3 * LONGEST];
+    uint8_t second[3 * LONGEST];
     const struct scale_axis axis = {.taps = taps, .weights = weights};
     for (size_t i = 0; i < sizeof(row); i++) {
         row[i] = i % 7 == 0 ? 255 : (uint8_t)(i * i * 31);
@@ -213,11 +214,14 @@ static void check_loops(const struct square_loops *loops, uint32_t size)
             weights[i * MOST_TAPS + k] = (1 << SCALE_WEIGHT_BITS) / (int32_t)taps[i].count + 9;
         }
     }
-    loops->narrow(&axis, size, row, narrow);
+    const uint8_t *const from[2] = {row, row + 1};
+    uint8_t *const to[2] = {narrow, second};
+    loops->narrow(&axis, size, from, to);
     for (uint32_t i = 0; i < size; i++) {
         for (size_t c = 0; c < 3; c++) {
-            uint8_t expected = sum_taps(&taps[i], weights, row + (size_t)3 * taps[i].first + c, 3);
-            assert_int_equal(narrow[c * size + i], expected);
+            const uint8_t *first = row + (size_t)3 * taps[i].first + c;
+            assert_int_equal(narrow[c * size + i], sum_taps(&taps[i], weights, first, 3));
+            assert_int_equal(second[c * size + i], sum_taps(&taps[i], weights, first + 1, 3));
         }
     }
     loops->part(row, size, narrow);
