@@ -89,17 +89,22 @@ class PeerPython:
         return variables
 
 
-def find_python(name, python):
+def find_python(name, python, needs_gpu=False):
     """The interpreter that was asked for; else that of bench/install-peers; else one that runs here and
-    has the peer, as machines with a GPU come with one."""
-    if python is not None or os.access(default_python(name), os.X_OK):
+    has the peer, as machines with a GPU come with one. With needs_gpu the first that sees a GPU, if one
+    does."""
+    if python is not None:
         return PeerPython(name, python)
-    for path in dict.fromkeys((sys.executable, shutil.which("python3"), shutil.which("python"))):
+    blind = None
+    for path in dict.fromkeys((None, sys.executable, shutil.which("python3"), shutil.which("python"))):
         try:
-            return PeerPython(name, path)
+            found = PeerPython(name, path)
         except Failed:
             continue
-    return PeerPython(name, None)
+        if found.has_gpu or not needs_gpu:
+            return found
+        blind = blind or found
+    return blind or PeerPython(name, None)
 
 
 def cores(count):

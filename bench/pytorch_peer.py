@@ -24,7 +24,7 @@ class PytorchPeer:
     def __init__(self, arguments, folder):
         self.device, self.precision = arguments.device, arguments.precision
         self.may_differ = arguments.allow_nondeterministic
-        self.python = find_python("pytorch", arguments.python)
+        self.python = find_python("pytorch", arguments.python, self.device == "cuda")
         if self.device == "cuda" and not self.python.has_gpu:
             raise Failed(f"that PyTorch has no GPU: {self.python.path}; --python names another")
         self.folder = folder

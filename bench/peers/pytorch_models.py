@@ -108,6 +108,16 @@ def vgg16(size):
                          nn.Linear(4096, 10))
 
 
+def set_precision(precision, is_deterministic):
+    """Of products on a GPU; cuDNN takes the fastest algorithms that it finds, and may."""
+    if is_deterministic:
+        torch.backends.cudnn.deterministic = True
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.benchmark = True
+
+
 # Each makes the model for images of so many rows and columns.
 MODELS = {
     "cnn": lambda size: cnn(),

@@ -46,16 +46,6 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def set_precision(precision, is_deterministic):
-    """Of products on a GPU; cuDNN takes the fastest algorithms that it finds, and may."""
-    if is_deterministic:
-        torch.backends.cudnn.deterministic = True
-        torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-    torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    torch.backends.cudnn.benchmark = True
-
-
 def memory_mb(device):
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2 ** 20
@@ -98,7 +88,7 @@ def main():
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    set_precision(arguments.precision, arguments.deterministic)
+    models.set_precision(arguments.precision, arguments.deterministic)
     trainer = Trainer(arguments)
     for _ in range(20 if arguments.device == "cuda" else 5):
         trainer.step()

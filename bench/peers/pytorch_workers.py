@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One of several workers that train in PyTorch together: by DDP over Gloo, Horovod over Gloo, or
-ringside.torch. Or beside each other, plain.
+"""One of several workers that train in PyTorch together: by DDP over Gloo (on GPUs: over NCCL), Horovod
+over Gloo, or ringside.torch. Or beside each other, plain.
 
 usage: pytorch_workers.py --with ddp|horovod|ringside|plain [--rank RANK] [--workers COUNT]
                           [--folder FOLDER] MODEL BATCH
@@ -9,11 +9,15 @@ usage: pytorch_workers.py --with ddp|horovod|ringside|plain [--rank RANK] [--wor
                           [--bucket-mb MB] [--static-graph on|off] [--bucket-view on|off]
                           [--cores own|shared]
                           [--warmup STEPS] [--steps STEPS] [--blocks COUNT]
+                          [--size PIXELS] [--device cpu|cuda] [--precision fp32|tf32|bf16]
+                          [--deterministic]
 
-BATCH is that of each worker, which computes with one thread. FOLDER is where DDP and Horovod meet; it is
-theirs alone. `ringside run` says who the workers of ringside.torch are. Gradients are memory of their own
-in each step (fresh), or kept and zeroed. Each prints a line of JSON for each block of so many steps. Run
-by bench/training-peers and bench/torch.
+BATCH is that of each worker, which computes with one thread, or on the GPU that has its rank. FOLDER is
+where DDP and Horovod meet; it is theirs alone. Rank and number of workers may come from torchrun, too.
+`ringside run` says who the workers of ringside.torch are. Gradients are memory of their own in each step
+(fresh), or kept and zeroed. Batches for a GPU lie in page-locked memory, and go up in every step. Each
+prints a line of JSON for each block of so many steps. Run by bench/training-peers, bench/torch and
+tests/gpu/first-hour.
 """
 import argparse
 import json
@@ -33,8 +37,8 @@ def parse_arguments():
     parser.add_argument("model", choices=models.MODELS)
     parser.add_argument("batch", type=int)
     parser.add_argument("--with", dest="library", choices=tuple(JOINS), required=True)
-    parser.add_argument("--rank", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--rank", type=int, default=int(os.environ.get("RANK", "0")))
+    parser.add_argument("--workers", type=int, default=int(os.environ.get("WORLD_SIZE", "1")))
     parser.add_argument("--folder")
     parser.add_argument("--layout", default="default", choices=("default", "channels_last"))
     parser.add_argument("--execution", default="eager", choices=("eager", "compile", "compile-cpp"))
@@ -47,17 +51,29 @@ def parse_arguments():
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--blocks", type=int, default=1)
-    return parser.parse_args()
+    parser.add_argument("--size", type=int, default=0, help="of images")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"),
+                        help="cuda: with ddp or plain")
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "tf32", "bf16"),
+                        help="on a GPU; bf16 is autocast")
+    parser.add_argument("--deterministic", action="store_true",
+                        help="on a GPU: the same bits in every run")
+    arguments = parser.parse_args()
+    if arguments.device == "cuda" and arguments.library not in ("ddp", "plain"):
+        parser.error(f"--device cuda is for --with ddp and plain, not {arguments.library}")
+    return arguments
 
 
 def join_ddp(arguments, model):
     """The model whose gradients are averaged, and its optimizer."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{arguments.folder}/store", rank=arguments.rank,
+        "nccl" if arguments.device == "cuda" else "gloo",
+        init_method=f"file://{arguments.folder}/store", rank=arguments.rank,
         world_size=arguments.workers)
     together = torch.nn.parallel.DistributedDataParallel(
-        model, static_graph=arguments.static_graph == "on",
+        model, device_ids=[arguments.rank] if arguments.device == "cuda" else None,
+        static_graph=arguments.static_graph == "on",
         gradient_as_bucket_view=arguments.bucket_view == "on", bucket_cap_mb=arguments.bucket_mb)
     return together, models.make_optimizer(model, arguments.optimizer)
 
@@ -131,19 +147,34 @@ def leave(arguments):
         ringside.shutdown()
 
 
+def make_batches(arguments):
+    batches = models.make_batches(arguments.model, arguments.batch, arguments.size,
+                                  arguments.layout == "channels_last")
+    if arguments.device == "cuda":
+        batches = [(x.pin_memory(), y.pin_memory()) for x, y in batches]
+    return batches
+
+
 def main():
     arguments = parse_arguments()
     torch.set_num_threads(1)
     torch.manual_seed(1 + arguments.rank)
-    is_channels_last = arguments.layout == "channels_last"
-    batches = models.make_batches(arguments.model, arguments.batch, 0, is_channels_last)
-    model = models.make_model(arguments.model, 0, is_channels_last)
+    if arguments.device == "cuda":
+        torch.cuda.set_device(arguments.rank)
+        models.set_precision(arguments.precision, arguments.deterministic)
+    batches = make_batches(arguments)
+    model = models.make_model(arguments.model, arguments.size,
+                              arguments.layout == "channels_last").to(arguments.device)
     together, optimizer = JOINS[arguments.library](arguments, model)
     loss_of = models.compile_loss(together, arguments.execution)
+    is_bf16 = arguments.precision == "bf16"
 
     def step(index):
+        x, y = (part.to(arguments.device, non_blocking=True)
+                for part in batches[index % len(batches)])
         model.zero_grad(set_to_none=arguments.gradients == "fresh")
-        loss = loss_of(*batches[index % len(batches)])
+        with torch.autocast(arguments.device, torch.bfloat16, enabled=is_bf16):
+            loss = loss_of(x, y)
         loss.backward()
         optimizer.step()
         return loss.item()

@@ -79,15 +79,16 @@ def end_session(process):
 
 class Hour:
     """One part. `minutes` is how long it may take, `limit_s` how long a command of it that sets no limit
-    of its own."""
+    of its own. With goes_on, steps that an earlier run of the part has passed are kept."""
 
-    def __init__(self, part, out, minutes, limit_s=300):
+    def __init__(self, part, out, minutes, limit_s=300, goes_on=False):
         self.about = read_about()
         self.is_fake = self.about["runtime"] == "fake"
         self.deadline = time.monotonic() + 60 * minutes
         self.started = time.monotonic()
         self.path = os.path.join(out, f"part-{part}.json")
         self.report = {"part": part, **self.about, "machine": {}, "steps": [], "outcome": "cut off"}
+        self.earlier = self.read_earlier() if goes_on else {"steps": []}
         self.stopped_by = None
         self.log = ""  # of all processes of the last job
         self.limit_s = limit_s
@@ -101,6 +102,23 @@ class Hour:
         if self.is_fake:
             self.environment["FAKE_CUDA"] = os.environ.get("FAKE_CUDA", "eager,ipc,gpus=4")
         self.write()
+
+    def read_earlier(self):
+        """The report of an earlier run of this part by this pack; without steps if there is none."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                earlier = json.load(file)
+        except (OSError, ValueError):
+            return {"steps": []}
+        if any(earlier.get(key) != self.report[key] for key in ("part", *self.about)):
+            print(f"{self.path} is of another part or pack: nothing of it is kept", flush=True)
+            return {"steps": []}
+        return earlier
+
+    def find_passed(self, name):
+        """What an earlier run has of a step that it has passed; None if it has not."""
+        return next((row for row in self.earlier["steps"]
+                     if row["step"] == name and row["state"] == "passed"), None)
 
     def close(self):
         """Ends the part; its exit status."""
@@ -129,8 +147,14 @@ class Hour:
 
     def step(self, name, function, *arguments, is_essential=False):
         """Runs function(*arguments), which returns figures, or raises. Nothing runs after an essential
-        step that has not passed: it would mean nothing."""
+        step that has not passed: it would mean nothing. Essential ones are never kept."""
         begin = time.monotonic()
+        kept = None if is_essential or self.stopped_by else self.find_passed(name)
+        if kept is not None:
+            self.report["steps"].append(kept)
+            self.write()
+            print(f"kept     {name}", flush=True)
+            return True
         row = {"step": name, "state": "passed"}
         if self.stopped_by:
             row.update({"state": "not run", "why": f"'{self.stopped_by}' has not passed"})
@@ -217,6 +241,9 @@ class Hour:
                                             "--format=csv,noheader"]).strip().splitlines()
             except Failed as failed:  # not every driver tells everybody
                 machine["gpus"] = str(failed).splitlines()
+        if self.earlier["steps"] and self.earlier["machine"].get("gpus") != machine.get("gpus"):
+            print(f"{self.path} is of another GPU: nothing of it is kept", flush=True)
+            self.earlier = {"steps": []}
         said = self.run([self.program("deploy/ringside"), "check"])
         machine["ringside"] = [line.strip() for line in said.splitlines() if line.strip()]
         if not re.search(r"^device\s+cuda\s+yes", said, re.MULTILINE):
