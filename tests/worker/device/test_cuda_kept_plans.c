@@ -2,7 +2,7 @@
  * plan that was written, those that the library compiles among them. */
 #include "tests/support/common/temp_folder.h"
 #include "tests/worker/device/described_gpus.h"
-#include "worker/device/cuda/dnn/dnn.h"
+#include "worker/device/cuda/dnn/dnn_choices.h"
 #include "worker/device/cuda/host/report.h"
 
 #include <dlfcn.h>
@@ -29,19 +29,20 @@ static const struct dnn_conv conv = {.batch = 32,
                                      .stride = 1,
                                      .padding = 1};
 
-static uint32_t compilations; // that were announced
+static uint32_t compilations, warnings; // that were announced; of those, to everybody
 
 static void count_compilations(enum log_level level, const char *sentence)
 {
-    (void)level;
-    compilations += strstr(sentence, "compiles") != NULL ? 1 : 0;
+    bool is_one = strstr(sentence, "compiles") != NULL;
+    compilations += is_one ? 1 : 0;
+    warnings += is_one && level == LOG_WARN ? 1 : 0;
 }
 
 static int open_folder(void **state)
 {
     *state = temp_folder_create();
     report_set(count_compilations);
-    compilations = 0;
+    compilations = warnings = 0;
     return setenv("RINGSIDE_CACHE", *state, 1);
 }
 
@@ -93,6 +94,7 @@ static void check_again(const struct dnn_target *target, const struct dnn_conv *
 static void a_plan_that_was_kept_is_the_plan_that_was_made(void **state)
 {
     (void)state;
+    struct dnn_choices choices = {0};
     for (size_t g = 0; g < DESCRIBED_GPU_COUNT; g++) {
         struct dnn_target target = {.gpu = described_gpus[g].name, .precision = PRECISION_BF16};
         assert_int_equal(described_gpu_create(&described_gpus[g], &target.described), STATUS_OK);
@@ -102,10 +104,13 @@ static void a_plan_that_was_kept_is_the_plan_that_was_made(void **state)
         struct dnn_conv with_statistics = conv;
         with_statistics.has_statistics = true;
         target.allows_nondeterministic = true;
+        target.choices = &choices;
         check_again(&target, &with_statistics, DNN_FORWARD);
         assert_int_equal(compilations, g + 1); // once each, and announced
+        assert_int_equal(warnings, 1);         // the first one, to who waits
         dnn_forget_device(target.described);
     }
+    dnn_choices_finish(&choices);
 }
 
 /* Each of these is another question. */

@@ -64,6 +64,7 @@ struct node_context {
     uint32_t *hits;
     struct cuda_pass pass;
     uint32_t plan_count, kept_plan_count; // of cuDNN; of those, made for an earlier job
+    uint32_t missed_count;                // plans with statistics that there are not
     struct conv2d *last_conv;             // that has been created: head of a list, borrowed
 
     // As in struct program_input.

@@ -25,6 +25,7 @@
 #include "worker/device/cuda/context.h"
 #include "worker/device/cuda/host/report.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -233,6 +234,32 @@ static bool is_alike(const struct op *a, const struct op *b)
            a->window == b->window && a->stride == b->stride && a->padding == b->padding;
 }
 
+/* Whether the library that compiles such engines is there. */
+static bool has_compiler(void)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "libnvrtc.so.%d", CUDART_VERSION / 1000);
+    void *library = dlopen(name, RTLD_LAZY);
+    if (library != NULL) {
+        dlclose(library);
+    }
+    return library != NULL;
+}
+
+/* That a convolution goes without statistics. One line for who does not look closer. */
+static void say_missed(struct node_context *context, const struct op *op, const char *why)
+{
+    bool is_first = context->missed_count++ == 0;
+    void (*say)(const char *format, ...) = is_first ? report_warn : report_info;
+    say("a convolution of %ux%u from %u to %u channels leaves its statistics to the normalisation, "
+        "because cuDNN has no plan with them: %s%s%s",
+        op->window, op->window, op->x.channels, op->y.channels, why,
+        has_compiler() ? ""
+                       : "; it compiles such engines by NVRTC, which is not installed here "
+                         "(deploy/install-dependencies --cuda)",
+        is_first ? " (--log-level info names others)" : "");
+}
+
 /* The plan with statistics, if there is to be one, and an engine for it. */
 static void plan_statistics(struct conv2d *conv)
 {
@@ -253,10 +280,7 @@ static void plan_statistics(struct conv2d *conv)
     char why[DNN_WHY_BYTES];
     if (dnn_plan_conv(&context->dnn, &shape, DNN_FORWARD, &conv->own_statistics, why,
                       sizeof(why)) != STATUS_OK) {
-        report_info("a convolution of %ux%u from %u to %u channels leaves its statistics to the "
-                    "normalisation, because cuDNN has no plan with them: %s",
-                    base->op.window, base->op.window, base->op.x.channels, base->op.y.channels,
-                    why);
+        say_missed(context, &base->op, why);
         return;
     }
     conv->statistics = &conv->own_statistics;

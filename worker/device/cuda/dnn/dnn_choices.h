@@ -27,7 +27,8 @@ struct dnn_choices {
     uint64_t spent_ms;      // on timing
     uint64_t told_ms;       // of those, when the last line was written about it
     uint32_t timed_count;
-    uint32_t missed_count; // given ones that were not to be had
+    uint32_t missed_count;   // given ones that were not to be had
+    uint32_t compiled_count; // plans that the library has compiled
 };
 
 /* What was chosen on the device so far; "" if that is nothing, or more than there is room for. */

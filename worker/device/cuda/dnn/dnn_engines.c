@@ -1,6 +1,7 @@
 /* cuDNN's engines: its heuristics' lists, engines as text, and their plans. */
 #include "worker/device/cuda/dnn/dnn_engines.h"
 
+#include "worker/device/cuda/dnn/dnn_choices.h"
 #include "worker/device/cuda/dnn/dnn_graph.h"
 #include "worker/device/cuda/dnn/dnn_kept.h"
 #include "worker/device/cuda/host/report.h"
@@ -12,6 +13,7 @@
 #define CONFIGS_MAX (DNN_PROPOSALS_MAX / 2) // of one list: two go into the proposals
 #define KNOBS_MAX   CUDNN_KNOB_TYPE_COUNTS
 #define NOTES_MAX   CUDNN_NUMERICAL_NOTE_TYPE_COUNT
+#define HABITS_MAX  CUDNN_BEHAVIOR_NOTE_TYPE_COUNT
 
 /* Keeps the first failure in the library's words: the status, and what it adds to that. */
 static void note_failure(char failure[DNN_FAILURE_BYTES], cudnnStatus_t status)
@@ -68,6 +70,22 @@ static bool is_allowed(const struct dnn_target *target, cudnnBackendDescriptor_t
                      (!is_tensor_core || target->precision != PRECISION_FP32);
     }
     return is_allowed;
+}
+
+/* Whether the library compiles an engine for a plan, by NVRTC. */
+static bool is_compiled(cudnnBackendDescriptor_t engine)
+{
+    cudnnBackendBehaviorNote_t notes[HABITS_MAX];
+    int64_t count = 0;
+    bool is_compiled = false;
+    if (cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                 HABITS_MAX, &count, notes) != CUDNN_STATUS_SUCCESS) {
+        return false;
+    }
+    for (int64_t i = 0; i < count && i < HABITS_MAX; i++) {
+        is_compiled = is_compiled || notes[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    }
+    return is_compiled;
 }
 
 /* Appends " 2=1" for each knob of a configuration; false if the library does not say, or there is
@@ -149,7 +167,7 @@ static bool add_knobs(struct dnn_pieces *pieces, const char *text, int64_t *ret_
 static cudnnBackendDescriptor_t add_config(struct dnn_pieces *pieces,
                                            const struct dnn_target *target,
                                            cudnnBackendDescriptor_t graph,
-                                           const struct dnn_engine *from)
+                                           const struct dnn_engine *from, bool *ret_is_compiled)
 {
     cudnnBackendDescriptor_t knobs[KNOBS_MAX];
     char *end;
@@ -169,6 +187,7 @@ static cudnnBackendDescriptor_t add_config(struct dnn_pieces *pieces,
     if (pieces->status == CUDNN_STATUS_SUCCESS && !is_allowed(target, engine)) {
         return NULL;
     }
+    *ret_is_compiled = pieces->status == CUDNN_STATUS_SUCCESS && is_compiled(engine);
     cudnnBackendDescriptor_t config = dnn_begin(pieces, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     dnn_set(pieces, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
     if (knob_count > 0) {
@@ -281,14 +300,18 @@ void dnn_propose(const struct dnn_target *target, const struct dnn_conv *conv, e
  * Plans
  * ========================================================================================== */
 
+/* Says what one waits for: the first one to everybody, others to who looks closer. */
 static void announce(const struct dnn_target *target, const struct dnn_conv *conv)
 {
-    if (conv->has_statistics) {
-        report_info("cuDNN compiles a convolution of %ux%u with statistics, from %u to %u channels "
-                    "of %ux%u: this takes seconds%s",
-                    conv->window, conv->window, conv->inputs, conv->outputs, conv->y_rows,
-                    conv->y_columns, target->gpu != NULL ? ", once on this GPU" : "");
-    }
+    struct dnn_choices *choices = target->choices;
+    bool is_first = choices != NULL && choices->compiled_count++ == 0;
+    void (*say)(const char *format, ...) = is_first ? report_warn : report_info;
+    say("cuDNN compiles a convolution of %ux%u%s, from %u to %u channels of %ux%u: this takes "
+        "seconds%s%s",
+        conv->window, conv->window, conv->has_statistics ? " with statistics" : "", conv->inputs,
+        conv->outputs, conv->y_rows, conv->y_columns,
+        target->gpu != NULL ? ", once on this GPU" : "",
+        is_first ? ", and so do others of its kind (--log-level info names them)" : "");
 }
 
 /* Makes the plan, and hands it out of the pieces, whose last it is. */
@@ -324,13 +347,15 @@ bool dnn_plan_engine(const struct dnn_target *target, const struct dnn_conv *con
         return true;
     }
     cudnnBackendDescriptor_t graph = dnn_add_graph(&pieces, target, conv, pass);
-    cudnnBackendDescriptor_t config = add_config(&pieces, target, graph, engine);
-    bool is_made = false;
+    bool is_made = false, compiles = false;
+    cudnnBackendDescriptor_t config = add_config(&pieces, target, graph, engine, &compiles);
     if (config == NULL && pieces.status == CUDNN_STATUS_SUCCESS) {
         snprintf(failure, failure[0] == '\0' ? DNN_FAILURE_BYTES : 0,
                  "it is none that keeps to --precision and --allow-nondeterministic");
     } else {
-        announce(target, conv);
+        if (compiles) {
+            announce(target, conv);
+        }
         cudnnStatus_t status = make_plan(&pieces, target, config, &plan);
         note_failure(failure, status);
         is_made = status == CUDNN_STATUS_SUCCESS;
