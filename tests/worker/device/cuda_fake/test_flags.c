@@ -83,31 +83,39 @@ static const uint32_t *words_of(const struct fixture *fixture)
     return fixture->processes[0].flags.options.memory;
 }
 
-static void make_step(void *argument)
+/* What a launch is given. */
+struct argument {
+    struct process *process;
+};
+
+static void make_step(void *context)
 {
-    struct process *process = *(struct process **)argument;
+    struct process *process = ((struct argument *)context)->process;
     process->fixture->steps[process->rank]++;
 }
 
 /* All have made as many. */
-static void look_at_steps(void *argument)
+static void look_at_steps(void *context)
 {
-    const struct process *process = *(struct process **)argument;
+    const struct process *process = ((struct argument *)context)->process;
     struct fixture *fixture = process->fixture;
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         fixture->wrong += fixture->steps[rank] != fixture->steps[process->rank];
     }
 }
 
+static void launch(struct process *process, void (*run)(void *context))
+{
+    const struct argument argument = {process};
+    assert_int_equal(fake_stream_launch(process->stream, run, &argument, sizeof(argument)),
+                     cudaSuccess);
+}
+
 static void queue_round(struct process *process)
 {
-    assert_int_equal(
-        fake_stream_launch(process->stream, make_step, (const void *)&process, sizeof(process)),
-        cudaSuccess);
+    launch(process, make_step);
     assert_int_equal(flags_cross(&process->flags, process->stream, 0), 0);
-    assert_int_equal(
-        fake_stream_launch(process->stream, look_at_steps, (const void *)&process, sizeof(process)),
-        cudaSuccess);
+    launch(process, look_at_steps);
     assert_int_equal(flags_cross(&process->flags, process->stream, 1), 0);
 }
 

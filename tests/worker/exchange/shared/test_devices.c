@@ -61,7 +61,7 @@ static enum status meet(void *context, const struct exchange_meeting *meeting)
     }
     worker->flags = meeting->flags;
     worker->flag_count = meeting->bucket_count * EXCHANGE_FLAG_COUNT * meeting->world;
-    assert_true(meeting->world * worker->flag_count * sizeof(uint32_t) <= meeting->flag_bytes);
+    assert_true(sizeof(uint32_t) * meeting->world * worker->flag_count <= meeting->flag_bytes);
     return worker->meet_status;
 }
 
@@ -266,7 +266,7 @@ static void more_workers_than_may_meet_have_no_flags(void **state)
     static const struct layout large = {.value_count = 1024, .bucket_count = 1024};
     size_t few = devices_bytes(&large, EXCHANGE_PEERS_MAX);
     size_t many = devices_bytes(&large, EXCHANGE_PEERS_MAX + 1);
-    assert_true(few > 1024 * EXCHANGE_FLAG_COUNT * sizeof(uint32_t));
+    assert_true(few > sizeof(uint32_t) * 1024 * EXCHANGE_FLAG_COUNT);
     assert_in_range(many, 1, 2 * DEVICES_PAGE);
 }
 
