@@ -37,8 +37,10 @@ def sums_on_gpus(hour, workers):
         whys = [line for line in hour.log.splitlines() if "by way of the host" in line]
         raise Failed("\n".join([f"gradients were summed by way of {figures['transport']}, not on the GPUs",
                                 *whys[:workers]]))
-    beside = [line for line in hour.log.splitlines() if "launched beside CUDA graphs" in line]
-    return {**figures, "sums": beside[0] if beside else "in the CUDA graph of backward"}
+    if workers > 1:
+        beside = [line for line in hour.log.splitlines() if "launched beside CUDA graphs" in line]
+        figures["sums"] = beside[0] if beside else "in the CUDA graph of backward"
+    return figures
 
 
 def exchange_alone(hour, way, workers):
