@@ -193,6 +193,8 @@ static void hand_over(struct server *server, uint64_t peer, const struct message
     }
     if (message->kind == MESSAGE_BACK) {
         server_take_back(server, peer, message);
+    } else if (message->kind == MESSAGE_JOIN && server_take_join(server, peer, message)) {
+        return;
     } else if (message->kind == MESSAGE_JOIN || message->job_id == server->channel->job_id) {
         coordinator_receive(&server->coordinator, peer, message, clock_now_ms());
     } else if (message->kind == MESSAGE_HEARTBEAT) {

@@ -86,7 +86,7 @@ static void port_started(void *context)
         return;
     }
     server_note_restart(server, resume != NULL ? resume->step : 0);
-    if (server->recorder != NULL && job_outlasts_coordinator(&server->job)) {
+    if (server->recorder != NULL && job_trains_alone(&server->job)) {
         keeper_note_beginning(server->keeper);
     }
     if (server->has_started) {

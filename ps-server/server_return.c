@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/job/job_text.h"
 #include "ps-server/checkpoint/beginning.h"
+#include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/server_state.h"
 
 #include <stdio.h>
@@ -18,71 +19,82 @@ static void send_away(struct server *server, uint64_t peer, enum status reason, 
     }
 }
 
-/* The results that the job had when the members' generation began. False: they are not known. */
-static bool take_results(struct server *server, uint64_t begin_step, struct results *ret_results,
-                         const struct coordinator_resume **ret_resume)
+/* The results that the job had when the members' generation began, and what it went on from: of the
+ * coordinator that has just begun, or of a file. NULL: it began then, or that is not known. Stay
+ * where they are. */
+static struct results *find_results(struct server *server, uint64_t begin_step,
+                                    const struct coordinator_resume **ret_resume)
 {
-    struct coordinator *coordinator = &server->coordinator;
+    struct job_part *begun = &server->begun;
     *ret_resume = NULL;
     if (begin_step == 0) {
-        return true;
+        return NULL;
     }
-    if (keeper_begin_step(server->keeper) != begin_step) {
-        struct job_part *begun = &server->begun;
-        job_part_finish(begun);
-        *begun = (struct job_part){.open_periods = NULL};
-        if (beginning_read(server->options->folder, begin_step, &server->job, begun) != STATUS_OK) {
-            return false;
-        }
-        *ret_resume = &begun->resume;
-        *ret_results = begun->results;
-        begun->results = (struct results){0};
-        return true;
+    if (keeper_begin_step(server->keeper) == begin_step) {
+        *ret_resume = server->coordinator.resume;
+        return &server->coordinator.results;
     }
-    *ret_resume = coordinator->resume;
-    *ret_results = coordinator->results;
-    coordinator->results = (struct results){0};
-    return true;
+    job_part_finish(begun);
+    *begun = (struct job_part){.open_periods = NULL};
+    if (beginning_read(server->options->folder, begin_step, &server->job, begun) != STATUS_OK) {
+        return NULL;
+    }
+    *ret_resume = &begun->resume;
+    return &begun->results;
 }
 
-/* Replaces the coordinator, which has no members, by one of the job that they have. */
+/* Those who have joined this coordinator join the next one: its own server, or processes that
+ * somebody has started meanwhile. */
+static void send_all_away(const struct coordinator *last)
+{
+    const struct message stop = {.kind = MESSAGE_STOP,
+                                 .reason = STATUS_AGAIN,
+                                 .text = "the job is under way: its members come back"};
+    coordinator_port_send_all(&last->port, &last->membership, &stop);
+}
+
+/* Replaces the coordinator, which has begun nothing, by one of the job that the members have. */
 static enum status replace(struct server *server, const struct message *back, const struct job *job)
 {
-    struct results results = {0};
     const struct coordinator_resume *resume;
+    const struct job own = server->job;
+    struct results *results = find_results(server, back->back->begin_step, &resume);
+    struct coordinator *coordinator = &server->coordinator, last = *coordinator;
     struct generation generation;
-    if (!take_results(server, back->back->begin_step, &results, &resume)) {
-        return STATUS_AGAIN;
-    }
-    struct coordinator last = server->coordinator;
     enum status status = returning_generation(back, job, resume != NULL ? resume->seconds : 0,
                                               last.restarts_before, clock_now_ms(), &generation);
     if (status != STATUS_OK) {
-        server->coordinator.results = resume != NULL ? results : last.results;
         return status;
     }
     generation.workers_lost = last.workers_lost;
     server->job = *job;
-    server->channel->job_id = back->job_id;
     status = job_encode(&server->job, server->job_text, sizeof(server->job_text));
     if (status == STATUS_OK) {
-        status = coordinator_init(&server->coordinator, &server->job, server->job_text, &last.port,
+        status = coordinator_init(coordinator, &server->job, server->job_text, &last.port,
                                   clock_now_ms());
     }
     if (status != STATUS_OK) {
-        server->coordinator = last;
-        server->coordinator.results = resume != NULL ? results : last.results;
+        server->job = own;
+        (void)job_encode(&server->job, server->job_text, sizeof(server->job_text)); // as it was
+        *coordinator = last;
         generation_finish(&generation);
         return status;
     }
-    coordinator_finish(&last);
-    if (resume != NULL) {
-        results_go_on(&server->coordinator.results, &results);
+    if (results != NULL) {
+        // Of the last one, if they are not of the file.
+        results_go_on(&coordinator->results,
+                      results == &coordinator->results ? &last.results : results);
     }
-    server->coordinator.resume = resume;
-    server->coordinator.restarts_before = last.restarts_before;
+    coordinator->resume = resume;
+    coordinator->restarts_before = last.restarts_before;
+    server->channel->job_id = back->job_id;
     server->generation = generation;
-    returning_begin(&server->returning, back, &server->generation, &server->coordinator);
+    returning_begin(&server->returning, back, &own, &server->generation, coordinator);
+    if (results == NULL && back->back->begin_step > 0) {
+        returning_forget(&server->returning);
+    }
+    send_all_away(&last);
+    coordinator_finish(&last);
     return STATUS_OK;
 }
 
@@ -91,14 +103,14 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
     struct coordinator *coordinator = &server->coordinator;
     char why[COORDINATOR_REASON_BYTES];
     struct job job;
-    if (coordinator->state >= COORDINATOR_CLOSING) {
+    if (coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict != STATUS_AGAIN) {
         return; // it will knock at the next one, if there is one
     }
     if (!coordinator->is_returned && returning_may_begin(coordinator)) {
         enum status status = returning_read_job(back, &server->job, &job, why, sizeof(why));
         if (status != STATUS_OK) {
-            log_error("worker %u (host %s) is back, but from another job: %s", back->member->rank,
-                      back->member->host, why);
+            log_error("%s %u (host %s) is back, but from another job: %s",
+                      role_name(back->member->role), back->member->rank, back->member->host, why);
             send_away(server, peer, STATUS_MISMATCH, why);
             return;
         }
@@ -109,4 +121,11 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
                         clock_now_ms())) {
         send_away(server, peer, STATUS_AGAIN, "the job has gone on without it: it joins anew");
     }
+}
+
+bool server_take_join(struct server *server, uint64_t peer, const struct message *join)
+{
+    return server->coordinator.is_returned && strcmp(join->text, RINGSIDE_VERSION) == 0 &&
+           returning_take_join(&server->returning, &server->generation, &server->coordinator, peer,
+                               join, clock_now_ms());
 }

@@ -75,6 +75,9 @@ void server_note_restart(struct server *server, uint64_t step);
 /* BACK of a member: the job may be under way without a coordinator. */
 void server_take_back(struct server *server, uint64_t peer, const struct message *back);
 
+/* JOIN while members come back: whether that takes it. */
+bool server_take_join(struct server *server, uint64_t peer, const struct message *join);
+
 /* Notes how writing to the run folder went; the first failure ends the job. */
 void server_note_record(struct server *server, enum status status);
 

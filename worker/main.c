@@ -168,6 +168,7 @@ static enum status join_and_train(const struct worker_options *options,
     do {
         status = train_generation(options, &link_options, &workplace, &job);
         link_options.has_rank = true;
+        link_options.outlast_ms = job_outlast_ms(&job);
     } while (status == STATUS_AGAIN);
     workplace_close(&workplace);
     return status;

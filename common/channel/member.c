@@ -1,10 +1,11 @@
-/* Joins a job, sends heartbeats, and notices when the coordinator is gone. */
+/* Joins a job, and sends heartbeats. */
 #include "common/channel/member.h"
 
 #include "common/base/clock.h"
 #include "common/base/cores.h"
 #include "common/base/log.h"
 #include "common/channel/long_text.h"
+#include "common/channel/member_alone.h"
 #include "common/job/carriers.h"
 #include "common/job/job_text.h"
 #include "common/service/resources.h"
@@ -18,15 +19,6 @@
 
 // How often a newcomer asks again that was told to, because the job is under way.
 #define ASK_AGAIN_MS 200
-
-static void mark_stopped(struct member *member, enum status status, const char *text)
-{
-    if (!member->is_stopped) {
-        member->is_stopped = true;
-        member->stop_status = status;
-        snprintf(member->stop_text, sizeof(member->stop_text), "%s", text);
-    }
-}
 
 bool member_handle(struct member *member, const struct envelope *envelope,
                    const struct message *message)
@@ -46,13 +38,14 @@ bool member_handle(struct member *member, const struct envelope *envelope,
     }
     if (message->kind == MESSAGE_STOP) {
         member->stop_newcomers = message->rank;
-        mark_stopped(member, message->reason, message->text);
+        member_mark_stopped(member, message->reason, message->text);
         return true;
     }
     if (message->kind == MESSAGE_REFUSE) {
         log_error("refused by the coordinator: %s", message->text);
-        mark_stopped(member, message->reason == STATUS_OK ? STATUS_MISMATCH : message->reason,
-                     message->text);
+        member_mark_stopped(member,
+                            message->reason == STATUS_OK ? STATUS_MISMATCH : message->reason,
+                            message->text);
         return true;
     }
     return message->kind == MESSAGE_HEARTBEAT;
@@ -225,6 +218,22 @@ static bool take_answer(struct member *member, const struct envelope *envelope,
     return member->is_stopped;
 }
 
+/* The coordinator was lost while this process, which was in the job before, joined again: it asks
+ * the one who listens next. */
+static enum status ask_next(struct member *member, struct wait *wait, uint64_t now_ms)
+{
+    log_warn("the coordinator was lost: its connection was closed; this process waits up to %g s "
+             "for the next one (--outlast)",
+             (double)member->outlast_ms / 1000);
+    if (!member_reconnect(member)) {
+        return STATUS_OK; // at the next turn, maybe
+    }
+    wait->timeout_ms = (uint32_t)member->outlast_ms;
+    wait->deadline_ms = now_ms + wait->timeout_ms;
+    wait->ask_ms = 0;
+    return ask(member);
+}
+
 /* What is due while nothing has come. */
 static enum status check_wait(struct member *member, struct wait *wait, uint64_t now_ms)
 {
@@ -238,6 +247,10 @@ static enum status check_wait(struct member *member, struct wait *wait, uint64_t
                     now_ms + wait->timeout_ms - wait->deadline_ms, &wait->warn_ms);
     if (transport_is_shut_out(member->channel->transport)) {
         return STATUS_DENIED; // the transport has logged why
+    }
+    if (member->outlast_ms > 0 &&
+        transport_has_left(member->channel->transport, member->coordinator)) {
+        return ask_next(member, wait, now_ms);
     }
     if (wait->ask_ms != 0 && now_ms >= wait->ask_ms) {
         wait->ask_ms = now_ms + ASK_AGAIN_MS;
@@ -344,100 +357,6 @@ enum status member_connected(struct member *member)
     return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
 }
 
-/* The coordinator was killed, and this member goes on. */
-static void begin_alone(struct member *member, uint64_t now_ms)
-{
-    log_warn("the coordinator was lost: its connection was closed; training goes on as far as it "
-             "can, and waits up to %g s for the next one (--outlast)",
-             (double)member->outlast_ms / 1000);
-    member->is_alone = true;
-    member->alone_ms = now_ms;
-}
-
-/* Makes a connection, which waits for the one who listens next, in the place of one that is
- * closed. */
-static void reconnect(struct member *member)
-{
-    struct transport *transport = member->channel->transport;
-    if (transport_reconnect(transport, member->endpoint, &member->coordinator) == STATUS_OK) {
-        (void)transport_has_left(transport, member->coordinator); // from now on
-        member->closed_ms = 0;
-        member->must_knock = true;
-    }
-}
-
-static void knock_or_give_up(struct member *member, uint64_t now_ms)
-{
-    char text[sizeof(member->stop_text)];
-    if (now_ms - member->alone_ms >= member->outlast_ms) {
-        snprintf(text, sizeof(text),
-                 "the coordinator was lost, and none has come back within %g s (--outlast)",
-                 (double)member->outlast_ms / 1000);
-        log_error("%s", text);
-        mark_stopped(member, STATUS_UNREACHABLE, text);
-    } else if (member->closed_ms != 0 ||
-               transport_has_left(member->channel->transport, member->coordinator)) {
-        reconnect(member);
-    }
-}
-
-bool member_reaches(const struct member *member)
-{
-    return !member->is_alone && member->closed_ms == 0;
-}
-
-void member_knock(struct member *member, struct message *back)
-{
-    member->must_knock = false;
-    back->member = &member->self;
-    if (channel_send(member->channel, member->coordinator, back, NULL, NULL) != STATUS_OK) {
-        log_debug("BACK not sent");
-    }
-}
-
-void member_return(struct member *member)
-{
-    log_info("there is a coordinator again");
-    member->is_alone = false;
-    member->coordinator_heard_ms = clock_now_ms();
-}
-
-/* Marks the member as stopped if the coordinator is gone. */
-static void judge_coordinator(struct member *member, uint64_t now_ms)
-{
-    uint64_t away_ms = attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
-    if (member->is_alone) {
-        member->alone_ms = attention_excuse(member->alone_ms, away_ms, now_ms);
-        if (!member->is_stopped) {
-            knock_or_give_up(member, now_ms);
-        }
-        return;
-    }
-    member->coordinator_heard_ms = attention_excuse(member->coordinator_heard_ms, away_ms, now_ms);
-    if (member->closed_ms != 0) {
-        member->closed_ms = attention_excuse(member->closed_ms, away_ms, now_ms);
-    } else if (transport_has_left(member->channel->transport, member->coordinator)) {
-        member->closed_ms = now_ms;
-    }
-    bool is_closed = member->closed_ms != 0 && now_ms - member->closed_ms >= MEMBER_CLOSED_MS;
-    bool is_silent = now_ms - member->coordinator_heard_ms >= member->patience_ms;
-    if (member->is_stopped || (!is_closed && !is_silent)) {
-        return;
-    }
-    if (is_closed && member->outlast_ms > 0) {
-        begin_alone(member, now_ms);
-        return;
-    }
-    if (is_closed) {
-        log_error("the coordinator was lost: its connection was closed");
-    } else {
-        log_error("the coordinator was lost: nothing heard for %.1f s",
-                  (double)(now_ms - member->coordinator_heard_ms) / 1000);
-    }
-    mark_stopped(member, is_closed && member->may_rejoin ? STATUS_AGAIN : STATUS_UNREACHABLE,
-                 "the coordinator was lost");
-}
-
 bool member_is_due(const struct member *member, uint64_t now_ms)
 {
     bool has_trace = trace_is_recording(member->channel->trace);
@@ -483,5 +402,5 @@ void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
             log_debug("heartbeat not sent");
         }
     }
-    judge_coordinator(member, now_ms);
+    member_judge(member, now_ms);
 }

@@ -61,12 +61,12 @@ struct member {
     uint64_t coordinator_heard_ms, patience_ms, closed_ms;
     struct attention attention;
 
-    // For how long it goes on without a coordinator that was killed; 0: it does not. The caller
-    // sets it while this member can, and looks whether it is without one (is_alone).
+    // For how long it waits for another coordinator when its own was killed; 0: it does not. The
+    // caller sets it, before member_join if this member was in the job before, and looks whether it
+    // is without one (is_alone).
     uint64_t outlast_ms;
-    bool may_rejoin;      // where it does not: it joins the next one anew, and ends with AGAIN
     const char *endpoint; // of the coordinator; borrowed
-    bool is_alone;        // knocks at the endpoint, until member_return
+    bool is_alone;        // knocks at the endpoint, until member_return or STOP
     bool must_knock;      // a new connection is made, on which nothing was said yet
     uint64_t alone_ms;    // since when
 
@@ -119,8 +119,9 @@ void member_tick(struct member *member, uint64_t now_ms, uint64_t step);
 /* Whether what is sent to the coordinator may arrive. */
 bool member_reaches(const struct member *member);
 
-/* Says on a new connection who this is, and what it has: BACK, whose member is filled in. */
-void member_knock(struct member *member, struct message *back);
+/* Says on a new connection who this is, of which job, and what it has: BACK, whose member and text
+ * are filled in. Without memory it does so at the next call. */
+void member_knock(struct member *member, const struct job *job, struct message *back);
 
 /* There is a coordinator again that knows this member. */
 void member_return(struct member *member);

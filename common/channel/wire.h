@@ -64,10 +64,11 @@ enum message_kind {
     MESSAGE_FETCH,    // member -> coordinator: wants `span` of a vector of the checkpoint
     MESSAGE_CLASSES,  // worker 0 -> coordinator: a piece of the names of its data's classes, a list
                       // in JSON, before READY; `span` has its offset, and the bytes of the list
-    MESSAGE_BACK,     // member -> coordinator: its job's coordinator was lost, and it trains; the
-                      // answer is GO, once all members are back
-    MESSAGE_COMMIT,   // worker -> coordinator: its program can go on from `step` steps; a sum of
-                      // all follows
+    MESSAGE_BACK,     // member -> coordinator: its job's coordinator was lost, and it trains, if it
+                  // says in which phase (START); the answer is GO, once all members are back, or
+                  // STOP: they join anew
+    MESSAGE_COMMIT, // worker -> coordinator: its program can go on from `step` steps; a sum of
+                    // all follows
     MESSAGE_KIND_COUNT
 };
 

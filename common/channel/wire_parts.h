@@ -126,7 +126,7 @@ struct wire_back {
     uint64_t begin_step;    // steps that its generation has begun with
     uint64_t sum_round;     // how many sums are over
     uint64_t snapshot_step; // the newest that it has offered, and has no more; 0: none
-    uint64_t trained_ms;    // since its generation has begun to train
+    uint64_t trained_ms;    // since its generation has begun to train; 0: it has not
 };
 
 /* Says that a period was evaluated. */

@@ -55,8 +55,19 @@ bool job_has_servers(const struct job *job)
 
 bool job_outlasts_coordinator(const struct job *job)
 {
-    return job->outlast > 0 && job_has_mode(job, MODE_RING) && !job_has_servers(job) &&
-           !job_is_external(job) && job->security != SECURITY_AUTH_ONLY;
+    return job->outlast > 0 && (job_has_mode(job, MODE_RING) || job_has_servers(job)) &&
+           !job_has_gpu_servers(job) && !job_is_external(job) &&
+           job->security != SECURITY_AUTH_ONLY;
+}
+
+uint32_t job_outlast_ms(const struct job *job)
+{
+    return job_outlasts_coordinator(job) ? (uint32_t)(1000 * job->outlast) : 0;
+}
+
+bool job_trains_alone(const struct job *job)
+{
+    return job_outlasts_coordinator(job) && !job_has_servers(job);
 }
 
 bool job_is_unsynchronised_in(const struct job *job, enum mode_kind kind)

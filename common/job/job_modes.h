@@ -19,10 +19,15 @@ bool job_has_gpu_servers(const struct job *job); // --server-device is not host
 /* NCCL adds up the gradients of its ring phases: then the bits of the job are NCCL's. */
 bool job_has_nccl(const struct job *job);
 
-/* Workers go on when their coordinator is lost, and wait for the next one: nothing that they
- * exchange goes through it, and it learns from them what it has to know. Programs of their own have
- * told it more, and keys of --security auth-only end with it. */
+/* Members do not end when their coordinator is lost, and wait for the next one. Programs of their
+ * own have told it more than ours have, keys of --security auth-only end with it, and so does GPU
+ * memory that others map. */
 bool job_outlasts_coordinator(const struct job *job);
+uint32_t job_outlast_ms(const struct job *job); // for how long; 0: they end
+
+/* Then they train on meanwhile: nothing that they exchange goes through the coordinator's process,
+ * and the next one learns from them what it has to know. Otherwise they join it anew. */
+bool job_trains_alone(const struct job *job);
 
 /* Workers are unsynchronised in this mode: every push is an update, or late gradients are dropped
  * (--backup). Then steps_per_epoch and total_steps count those of the average worker, and the

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/job/carriers.h"
 #include "common/job/faults.h"
+#include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 #include "common/transport/transport.h"
 #include "deploy/hosts/host_limits.h"
@@ -242,8 +243,9 @@ static bool return_coordinator(struct launch *launch)
     members_explain_end(&launch->members, 0, end, sizeof(end));
     snprintf(reason, sizeof(reason), "the coordinator %s", end);
     uint64_t pause_ms = restart_delay_ms(launch), deadline_ms = clock_now_ms() + pause_ms;
-    log_warn("%s; it is started again in %.1f s (restart %u of %u), and the workers train on",
-             reason, (double)pause_ms / 1000, launch->restarts + 1, launch->options->restarts);
+    log_warn("%s; it is started again in %.1f s (restart %u of %u), and %s", reason,
+             (double)pause_ms / 1000, launch->restarts + 1, launch->options->restarts,
+             job_trains_alone(&launch->job) ? "the workers train on" : "the others wait for it");
     while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
     }

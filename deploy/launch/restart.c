@@ -169,6 +169,23 @@ uint64_t restart_workers(struct launch *launch)
     return next_ms;
 }
 
+/* Each fault of --fault strikes once. */
+static void forget_fault(struct launch *launch)
+{
+    const struct faults faults = faults_of(&launch->job);
+    const struct fault *kill = faults_next_kill(&faults);
+    if (kill == NULL) {
+        return;
+    }
+    size_t servers = launch->placement.server_count;
+    size_t index = kill->place == FAULT_AT_SHARD
+                       ? kill->number % servers
+                       : servers + carriers_process(job_carriers(&launch->job), kill->number);
+    if (index < launch->members.count && member_was_killed(&launch->members.list[index])) {
+        faults_forget_kill(&launch->job);
+    }
+}
+
 /* ==========================================================================================
  * The coordinator
  * ========================================================================================== */
@@ -184,6 +201,7 @@ bool restart_may_return(const struct launch *launch)
 
 void restart_begin_return(struct launch *launch, const char *reason)
 {
+    forget_fault(launch);
     snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
     launch->restarts++;
     launch->returns++;
@@ -233,23 +251,6 @@ bool restart_may_follow(const struct launch *launch)
 uint64_t restart_delay_ms(const struct launch *launch)
 {
     return pause_ms(launch->restarts);
-}
-
-/* Each fault of --fault strikes once. */
-static void forget_fault(struct launch *launch)
-{
-    const struct faults faults = faults_of(&launch->job);
-    const struct fault *kill = faults_next_kill(&faults);
-    if (kill == NULL) {
-        return;
-    }
-    size_t servers = launch->placement.server_count;
-    size_t index = kill->place == FAULT_AT_SHARD
-                       ? kill->number % servers
-                       : servers + carriers_process(job_carriers(&launch->job), kill->number);
-    if (index < launch->members.count && member_was_killed(&launch->members.list[index])) {
-        faults_forget_kill(&launch->job);
-    }
 }
 
 void restart_begin(struct launch *launch, const char *reason)

@@ -32,7 +32,7 @@ uint64_t restart_workers(struct launch *launch);
 bool restart_is_planned(const struct launch *launch);
 
 /* The coordinator has ended, and others have not: whether it is started again alone, where it was.
- * Then they train on meanwhile. */
+ * They wait for it, and train on meanwhile if they can. */
 bool restart_may_return(const struct launch *launch);
 
 /* Makes ready for that, for the reason that the sentence is. */

@@ -212,6 +212,14 @@ static void print_model(const struct coordinator *coordinator)
     printf("\n");
 }
 
+/* In processes before this one. */
+static bool has_trained(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    return coordinator->restarts_before > 0 ||
+           (generation != NULL && generation->seconds_before > 0);
+}
+
 void progress_started(struct progress *progress, const struct coordinator *coordinator)
 {
     if (!progress->is_on) {
@@ -244,7 +252,7 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     if (coordinator->resume != NULL) {
         printf("the job goes on from the checkpoint of step %llu\n",
                (unsigned long long)coordinator->resume->step);
-    } else if (coordinator->restarts_before > 0) {
+    } else if (has_trained(coordinator)) {
         printf("the job begins again: there is no checkpoint to go on from\n");
     }
     fflush(stdout);

@@ -2,6 +2,7 @@
 #include "ps-server/returning/returning.h"
 
 #include "common/job/carriers.h"
+#include "common/job/faults.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_resume.h"
 #include "common/job/job_text.h"
@@ -14,10 +15,21 @@
 
 bool returning_may_begin(const struct coordinator *coordinator)
 {
-    const struct membership *membership = &coordinator->membership;
-    return coordinator->state == COORDINATOR_GATHERING && coordinator->generation == NULL &&
-           membership_count(membership->workers, membership->worker_count, SLOT_FREE) ==
-               membership->worker_count;
+    return coordinator->state == COORDINATOR_GATHERING && coordinator->generation == NULL;
+}
+
+/* The coordinator may have been killed by a fault of its job, which whoever has started this one
+ * has struck off: it does not strike again. */
+static void forget_fault(struct job *job, const struct job *own)
+{
+    const struct faults faults = faults_of(job), left = faults_of(own);
+    const struct fault *kill = faults_next_kill(&faults), *next = faults_next_kill(&left);
+    bool is_coordinators = kill != NULL && kill->place == FAULT_AT_SHARD && job->servers > 0 &&
+                           kill->number % job->servers == 0;
+    if (is_coordinators && (next == NULL || next->place != kill->place ||
+                            next->number != kill->number || next->step != kill->step)) {
+        faults_forget_kill(job);
+    }
 }
 
 enum status returning_read_job(const struct message *back, const struct job *own,
@@ -34,8 +46,10 @@ enum status returning_read_job(const struct message *back, const struct job *own
     }
     if (status != STATUS_OK) {
         snprintf(ret_why, why_size, "%s", error);
+        return status;
     }
-    return status;
+    forget_fault(ret_job, own);
+    return STATUS_OK;
 }
 
 enum status returning_generation(const struct message *back, const struct job *job, double before,
@@ -46,6 +60,7 @@ enum status returning_generation(const struct message *back, const struct job *j
     struct generation next = {
         .number = number,
         .process_count = job_carriers(job).processes,
+        .server_count = job->servers,
         .recovery_count = 1,
         .lost_ms = now_ms,
         .started_ms = now_ms,
@@ -53,7 +68,7 @@ enum status returning_generation(const struct message *back, const struct job *j
         .restarts_before = restarts > number ? restarts - number : 0,
     };
     next.workers = calloc(next.process_count, sizeof(*next.workers));
-    next.servers = calloc(1, sizeof(*next.servers));
+    next.servers = calloc((size_t)next.server_count + 1, sizeof(*next.servers));
     next.recoveries = calloc(1, sizeof(*next.recoveries));
     if (next.workers == NULL || next.servers == NULL || next.recoveries == NULL) {
         generation_finish(&next);
@@ -61,6 +76,9 @@ enum status returning_generation(const struct message *back, const struct job *j
     }
     for (uint32_t i = 0; i < next.process_count; i++) {
         next.workers[i].number = i; // until it says another one
+    }
+    for (uint32_t i = 0; i < next.server_count; i++) {
+        next.servers[i] = i; // likewise
     }
     snprintf(next.recoveries[0].reason, sizeof(next.recoveries[0].reason),
              "the coordinator was lost, and the workers trained on");
@@ -83,33 +101,54 @@ static void take_model(struct coordinator *coordinator, const struct message *ba
     snprintf(coordinator->figures, sizeof(coordinator->figures), "%s", member->figures);
     coordinator->topology.all_reduce = back->start->all_reduce;
     coordinator->topology.limits = back->start->limits;
-    coordinator->phase_index = back->start->phase;
     tuning_init(coordinator->job, coordinator->train_samples,
                 back->start->all_reduce == ALL_REDUCE_SHARED, &coordinator->tuning);
     tuning_resume(&coordinator->tuning, back->start->bucket_bytes);
 }
 
-void returning_begin(struct returning *returning, const struct message *back,
+void returning_begin(struct returning *returning, const struct message *back, const struct job *own,
                      struct generation *generation, struct coordinator *coordinator)
 {
     returning_finish(returning);
     returning->begin_step = back->back->begin_step;
+    returning->has_workers = job_carriers(own).processes == generation->process_count;
+    returning->has_servers = own->servers == generation->server_count;
+    returning->is_anew = back->start == NULL;
+    if (back->start != NULL) {
+        coordinator->phase_index = returning->phase = back->start->phase;
+    }
     coordinator->is_returned = true;
-    take_model(coordinator, back);
     generation_begin(generation, coordinator);
+    for (uint32_t i = 0; back->generation == 0 && i < coordinator->membership.server_count; i++) {
+        coordinator->membership.servers[i].number = i; // of threads: see generation.h
+    }
     coordinator_port_say(&coordinator->port, false,
-                         "the job is under way without a coordinator: its workers come back");
+                         "the job is under way without a coordinator: its members come back");
 }
 
-/* Whether it is where the others are. */
-static bool agrees(const struct returning *returning, const struct coordinator *coordinator,
-                   const struct message *back)
+void returning_forget(struct returning *returning)
 {
-    return back->member->role == ROLE_WORKER && back->rank < coordinator->membership.worker_count &&
-           coordinator->membership.workers[back->rank].state == SLOT_FREE &&
-           back->back->begin_step == returning->begin_step &&
-           back->start->phase == coordinator->phase_index &&
-           back->layout->digest == coordinator->layout.digest &&
+    returning->is_anew = true;
+}
+
+/* Whether it trains, and is where the others are. */
+static bool goes_on(const struct returning *returning, struct coordinator *coordinator,
+                    const struct message *back)
+{
+    if (back->start == NULL || back->start->phase != returning->phase ||
+        back->back->begin_step != returning->begin_step) {
+        return false;
+    }
+    if (back->member->role == ROLE_SERVER) {
+        return true;
+    }
+    if (back->layout == NULL) {
+        return false;
+    }
+    if (!coordinator->has_layout) {
+        take_model(coordinator, back);
+    }
+    return back->layout->digest == coordinator->layout.digest &&
            back->layout->value_count == coordinator->layout.value_count &&
            back->member->data_digest == coordinator->data_digest &&
            back->member->train_samples == coordinator->train_samples;
@@ -146,6 +185,19 @@ static void fill_slot(struct slot *slot, const struct message *back, uint64_t no
     slot_hear(slot, back->step, now_ms);
 }
 
+/* All are there, and join the next generation. It is the one after theirs, and the loss that it is
+ * about is that of the coordinator alone. */
+static void begin_anew(struct generation *generation, struct coordinator *coordinator,
+                       uint64_t now_ms)
+{
+    generation->number--;
+    generation->recovery_count = 0;
+    coordinator_close(coordinator, STATUS_AGAIN,
+                      "the coordinator was lost: its members join another one, and go on from the "
+                      "newest checkpoint",
+                      NULL, now_ms);
+}
+
 /* All are there: they go on, and hear the sum that some of them may wait for. */
 static void go_on(const struct returning *returning, struct generation *generation,
                   struct coordinator *coordinator, uint64_t now_ms)
@@ -168,37 +220,123 @@ static void go_on(const struct returning *returning, struct generation *generati
     }
 }
 
+/* If that was the last one. */
+static void look_for_all(const struct returning *returning, struct generation *generation,
+                         struct coordinator *coordinator, uint64_t now_ms)
+{
+    if (!membership_everybody_is(&coordinator->membership, SLOT_CONNECTED)) {
+        return;
+    }
+    if (returning->is_anew) {
+        begin_anew(generation, coordinator, now_ms);
+    } else {
+        go_on(returning, generation, coordinator, now_ms);
+    }
+}
+
+static void note_number(struct generation *generation, const struct sender *at, uint32_t number)
+{
+    at->slot->number = number;
+    if (at->role == ROLE_WORKER) {
+        generation->workers[at->index].number = number;
+    } else if (at->index < generation->server_count) {
+        generation->servers[at->index] = number;
+    }
+}
+
 bool returning_take(struct returning *returning, struct generation *generation,
                     struct coordinator *coordinator, uint64_t peer, const struct message *back,
                     uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
     struct membership_refusal refusal;
-    struct sender known;
+    struct wire_member member = *back->member;
+    struct sender at;
     uint32_t index;
-    if (membership_find(membership, peer, &known)) {
+    if (membership_find(membership, peer, &at)) {
         return true; // said twice
     }
-    if (coordinator->state != COORDINATOR_GATHERING || !agrees(returning, coordinator, back) ||
-        !note_sum(returning, back)) {
+    at = membership_member(membership, member.role, back->rank);
+    if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL ||
+        at.slot->state != SLOT_FREE) {
         return false;
     }
-    struct slot *slot = &membership->workers[back->rank];
-    struct wire_member member = *back->member;
-    slot->number = generation->workers[back->rank].number = member.rank;
+    note_number(generation, &at, member.rank);
     member.has_rank = true;
     if (membership_join(membership, &member, peer, now_ms, &index, &refusal) != STATUS_OK) {
         return false;
     }
-    generation->workers[index].peer = peer;
-    fill_slot(&membership->workers[index], back, now_ms);
-    slot_enter(membership, &membership->workers[index], SLOT_CONNECTED, now_ms);
-    coordinator->checkpointing.shares[index].last = back->back->snapshot_step;
-    coordinator_port_say(&coordinator->port, false, "worker %u is back: host=%s pid=%llu",
-                         member.rank, member.host, (unsigned long long)member.process_id);
-    if (membership_everybody_is(membership, SLOT_CONNECTED)) {
-        go_on(returning, generation, coordinator, now_ms);
+    at = membership_member(membership, member.role, index);
+    bool is_worker = member.role == ROLE_WORKER;
+    if (!goes_on(returning, coordinator, back) || (is_worker && !note_sum(returning, back))) {
+        returning->is_anew = true;
     }
+    if (is_worker) {
+        generation->workers[index].peer = peer;
+    }
+    fill_slot(at.slot, back, now_ms);
+    slot_enter(membership, at.slot, SLOT_CONNECTED, now_ms);
+    uint32_t share = is_worker ? index : membership->worker_count + index;
+    coordinator->checkpointing.shares[share].last = back->back->snapshot_step;
+    coordinator_port_say(&coordinator->port, false, "%s %u is back: host=%s pid=%llu",
+                         role_name(member.role), member.rank, member.host,
+                         (unsigned long long)member.process_id);
+    look_for_all(returning, generation, coordinator, now_ms);
+    return true;
+}
+
+/* The slot that one has been given which asks to join, or may be given. NULL: there is none. */
+static struct sender place_of(const struct returning *returning,
+                              const struct coordinator *coordinator, uint64_t peer,
+                              const struct wire_member *member)
+{
+    const struct sender none = {NULL, member->role, 0};
+    const struct membership *membership = &coordinator->membership;
+    struct sender known;
+    if (membership_find(membership, peer, &known)) {
+        return known;
+    }
+    bool is_worker = member->role == ROLE_WORKER;
+    // The coordinator's own server is never lost without it. A server's first thread joins for all.
+    bool is_known = member->has_rank && (is_worker ? returning->has_workers
+                                                   : returning->has_servers || member->rank == 0);
+    if (!is_known || (!is_worker && member->rank >= coordinator->job->servers)) {
+        return none;
+    }
+    known = membership_called(membership, member->role, member->rank);
+    return known.slot != NULL && known.slot->state == SLOT_FREE ? known : none;
+}
+
+bool returning_take_join(struct returning *returning, struct generation *generation,
+                         struct coordinator *coordinator, uint64_t peer, const struct message *join,
+                         uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    struct wire_member member = *join->member;
+    struct membership_refusal refusal;
+    struct sender at = place_of(returning, coordinator, peer, &member);
+    if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL) {
+        return false;
+    }
+    bool is_new = at.slot->state == SLOT_FREE;
+    uint32_t stride = at.role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    for (struct sender seat = at; seat.slot != NULL;
+         seat = membership_member(membership, at.role, seat.index + stride)) {
+        uint32_t index;
+        member.rank = seat.slot->number;
+        if (is_new &&
+            membership_join(membership, &member, peer, now_ms, &index, &refusal) == STATUS_OK) {
+            slot_enter(membership, seat.slot, SLOT_CONNECTED, now_ms);
+        }
+        slot_hear(seat.slot, 0, now_ms);
+    }
+    returning->is_anew = true;
+    const struct message answer = {.kind = MESSAGE_REFUSE,
+                                   .reason = STATUS_AGAIN,
+                                   .rank = join->member->rank,
+                                   .text = "the job goes on soon, and takes this member in then"};
+    coordinator_port_send(&coordinator->port, peer, &answer);
+    look_for_all(returning, generation, coordinator, now_ms);
     return true;
 }
 

@@ -1,12 +1,19 @@
 /* Members that have outlasted their coordinator, and the one that takes its place. Pure.
  *
- * Workers of a ring train on when their coordinator is lost, and knock at its endpoint (BACK, see
- * worker/link/absence.h). A coordinator that has just begun, and has no members, becomes that of
- * their job: with their job id, their processes, and the step that they have reached. It waits for
- * all of them as a later generation does for those that come back (generation.h), and for nobody
- * else; who does not come is lost. Once all are there it goes on to TRAINING at once, and GO lets
- * them tell what they have to tell. Nothing is decided anew: what was decided, members know, and
- * sums that some of them have not got are sent again as others have them. */
+ * Members knock at the endpoint of the coordinator that they have lost (BACK, see
+ * worker/link/absence.h). A coordinator that has just begun becomes that of their job: with their
+ * job id, their processes, and the step that they have reached. It waits for all of them as a later
+ * generation does for those that come back (generation.h); who does not come is lost.
+ *
+ * Once all are there it goes on to TRAINING at once if they train, which workers of a ring do, and
+ * GO lets them tell what they have to tell. Nothing is decided anew: what was decided, members
+ * know, and sums that some of them have not got are sent again as others have them.
+ *
+ * If any of them cannot go on as it is, all are told to join the next generation (STOP with AGAIN),
+ * which goes on from the newest checkpoint. So it is where a shard was lost with the coordinator:
+ * the shard that the new one has joins, and comes back to nothing. It counts as being back, and so
+ * does a process that somebody has started in the place of another one, if its number shows which
+ * that was: numbers are those of slots as long as nobody was lost. */
 #ifndef PS_SERVER_RETURNING_RETURNING_H
 #define PS_SERVER_RETURNING_RETURNING_H
 
@@ -23,9 +30,13 @@ struct returning {
     uint64_t begin_step, sum_round; // of the job; of those that are back, the newest
     double *sum;                    // (sum_count) that one, owned; NULL: not known
     uint32_t sum_count;
+    uint32_t phase;                // that they train in
+    bool is_anew;                  // some cannot go on as they are
+    bool has_workers, has_servers; // all that the job began with: none was lost before
 };
 
-/* Whether the coordinator may become theirs: it has begun nothing of its own. */
+/* Whether the coordinator may become theirs: it has begun nothing of its own, but for members that
+ * have joined, which it sends away. */
 bool returning_may_begin(const struct coordinator *coordinator);
 
 /* The job of one that is back, which has to be that of the coordinator. Otherwise a sentence says
@@ -39,15 +50,25 @@ enum status returning_generation(const struct message *back, const struct job *j
                                  uint32_t restarts, uint64_t now_ms,
                                  struct generation *ret_generation);
 
-/* Makes a new coordinator of that job the one that they come back to. */
-void returning_begin(struct returning *returning, const struct message *back,
+/* Makes a new coordinator of that job the one that they come back to. `own`: the job as its own
+ * options have it. */
+void returning_begin(struct returning *returning, const struct message *back, const struct job *own,
                      struct generation *generation, struct coordinator *coordinator);
 
-/* Takes one that is back. The last one lets training go on. False: it has no place, and nothing has
- * changed. */
+/* What they had when their generation began is not known: nobody can be taken in as it is. */
+void returning_forget(struct returning *returning);
+
+/* Takes one that is back. The last one lets training go on, or the next generation begin. False: it
+ * has no place, and nothing has changed. */
 bool returning_take(struct returning *returning, struct generation *generation,
                     struct coordinator *coordinator, uint64_t peer, const struct message *back,
                     uint64_t now_ms);
+
+/* Takes one that asks to join meanwhile as one that is back, and tells it to ask again. False: it
+ * is nobody's place that it asks for. */
+bool returning_take_join(struct returning *returning, struct generation *generation,
+                         struct coordinator *coordinator, uint64_t peer, const struct message *join,
+                         uint64_t now_ms);
 
 void returning_finish(struct returning *returning); // zeroed is fine
 

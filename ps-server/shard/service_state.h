@@ -76,6 +76,12 @@ enum status service_begin_phase(struct service *service, const struct message *m
  * fault_strike. */
 enum status service_strike(struct service *service);
 
+/* Before each look at the coordinator: for how long this shard would wait for the next one. */
+void service_await_coordinator(struct service *service);
+
+/* After that: says BACK where a new connection was made. */
+void service_knock(struct service *service);
+
 /* What service_begin_phase has made besides shards; once nobody reads it. */
 void service_free_region(struct service *service);
 

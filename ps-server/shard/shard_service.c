@@ -233,7 +233,9 @@ static void tick(struct service *service, uint64_t now_ms)
         wait.index = is_waiting ? carriers_process(job_carriers(&service->job), rank) : 0;
         member_note_wait(&service->member, is_waiting ? &wait : NULL, now_ms);
     }
+    service_await_coordinator(service);
     member_tick(&service->member, now_ms, version);
+    service_knock(service);
 }
 
 /* Tells the coordinator why this shard ends. */
@@ -305,6 +307,8 @@ static enum status join(struct service *service, char *place, char *host, size_t
                  .endpoints = place},
         .notify = options->notify,
         .stall_warn_ms = options->stall_warn_ms,
+        .outlast_ms = options->outlast_ms,
+        .endpoint = options->coordinator,
     };
     enum status status = member_connect(&service->member, options->coordinator);
     if (status == STATUS_OK) {
@@ -330,14 +334,16 @@ static enum status join(struct service *service, char *place, char *host, size_t
     return member_ready(&service->member, NULL, NULL);
 }
 
-static enum status run_generation(const struct shard_service_options *options);
+static enum status run_generation(const struct shard_service_options *options,
+                                  uint32_t *ret_outlast_ms);
 
 static void *run_thread(void *data)
 {
     const struct shard_service_options *options = data;
     pthread_setname_np(pthread_self(), "shard");
+    uint32_t outlast_ms;
     // The first one of this server comes back for all.
-    enum status status = run_generation(options);
+    enum status status = run_generation(options, &outlast_ms);
     if (status != STATUS_OK && status != STATUS_AGAIN) {
         log_debug("shard %u has ended early", options->number); // it has said why
     }
@@ -358,6 +364,7 @@ static enum status start_threads(struct service *service)
         struct shard_thread *thread = &service->threads[i - 1];
         thread->options = *service->options;
         thread->options.number += i * stride;
+        thread->options.outlast_ms = job_outlast_ms(&service->job);
         thread->options.notify = NULL; // the first one speaks for all
         if (pthread_create(&thread->id, NULL, run_thread, &thread->options) != 0) {
             break;
@@ -431,7 +438,8 @@ static enum status join_and_serve(struct service *service)
 }
 
 /* Until its generation of the job's processes is over. */
-static enum status run_generation(const struct shard_service_options *options)
+static enum status run_generation(const struct shard_service_options *options,
+                                  uint32_t *ret_outlast_ms)
 {
     struct service service = {.options = options};
     enum status status = channel_create(&service.channel);
@@ -448,14 +456,16 @@ static enum status run_generation(const struct shard_service_options *options)
     channel_destroy(service.channel, 0);
     service_free_region(&service);
     far_workers_destroy(&service.far);
+    *ret_outlast_ms = job_outlast_ms(&service.job);
     return status;
 }
 
 enum status shard_service_run(const struct shard_service_options *options)
 {
+    struct shard_service_options again = *options;
     enum status status;
     do {
-        status = run_generation(options);
+        status = run_generation(&again, &again.outlast_ms);
     } while (status == STATUS_AGAIN);
     return status;
 }

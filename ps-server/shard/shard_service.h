@@ -21,6 +21,8 @@ struct shard_service_options {
     const struct security *security; // borrowed
     uint32_t number; // by which it joins: of its shard, as long as the job has lost no server
     uint32_t join_timeout_ms;
+    uint32_t outlast_ms; // of one that was in the job before: how long it waits if the coordinator
+                         // is lost while it joins; 0: not
     uint32_t stall_warn_ms; // until there is a job; 0: no warning
     struct trace *trace;    // borrowed; of the process, for a timeline; NULL: none
     struct notify *notify;  // is told of joining, and of the loop's going round; may be NULL

@@ -400,6 +400,7 @@ static enum status train(struct sim_training *t)
     }
     t->ranks = carriers_block(job_carriers(&t->job), process);
     t->worker->generation = link_generation(t->link);
+    t->worker->outlast_ms = job_outlast_ms(&t->job);
     status = prepare(t, digest);
     if (status != STATUS_OK) {
         return status;
@@ -457,7 +458,7 @@ int sim_worker_main(void *data)
     struct sim_worker *worker = data;
     char address[32];
     snprintf(address, sizeof(address), "10.0.0.%u", world_current()->host);
-    const struct link_options options = {
+    struct link_options options = {
         .coordinator = worker->coordinator,
         .address = address,
         .port_range = "",
@@ -469,6 +470,7 @@ int sim_worker_main(void *data)
     };
     do {
         worker->status = train_generation(worker, &options);
+        options.outlast_ms = worker->outlast_ms;
     } while (worker->status == STATUS_AGAIN);
     worker->is_over = true;
     return (int)exit_code(worker->status);

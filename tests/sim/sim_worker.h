@@ -40,6 +40,7 @@ struct sim_worker {
     enum status status;
     bool is_over;
 
+    uint32_t outlast_ms;          // of its job
     uint32_t generation;          // of the job's processes, that welcomed it last
     uint64_t step;                // of the job, that it has finished in that generation
     uint64_t ahead_max;           // most steps that it has begun behind the slowest one's finished

@@ -305,6 +305,7 @@ static enum status join(struct link *link)
                  .endpoints = link->place},
         .notify = link->options.notify,
         .stall_warn_ms = link->options.stall_warn_ms,
+        .outlast_ms = link->options.outlast_ms,
         .endpoint = link->options.coordinator,
     };
     enum status status = member_connect(&link->member, link->options.coordinator);

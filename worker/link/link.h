@@ -35,6 +35,8 @@ struct link_options {
     bool has_rank;
     uint32_t rank;
     uint32_t join_timeout_ms;
+    uint32_t outlast_ms;    // of a process that was in the job before: how long it waits if its
+                            // coordinator is lost while it joins; 0: not
     uint32_t stall_warn_ms; // until there is a job, which has its own; 0: no warning
     struct notify *notify;  // is told of joining, and of the thread's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal: leave the job

@@ -4,10 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/job/job_modes.h"
-#include "common/job/job_text.h"
 #include "worker/link/link_phases.h"
-
-#include <stdlib.h>
 
 static void send(struct link *link, const struct message *message)
 {
@@ -26,6 +23,9 @@ static void take_entry(void *context, const struct outbox_entry *entry)
     if (link->absence.is_on && !member_reaches(&link->member)) {
         absence_hold(&link->absence, entry);
         return;
+    }
+    if (link->member.is_alone) {
+        return; // this worker joins the next coordinator anew, and makes again what this is about
     }
     send(link, message);
     absence_note_told(&link->absence, entry);
@@ -52,7 +52,7 @@ void link_alone_note_go(struct link *link)
         return;
     }
     link->running_ms = clock_now_ms();
-    if (job_outlasts_coordinator(&link->job) &&
+    if (job_trains_alone(&link->job) &&
         absence_begin(&link->absence, link->ranks.first, link->ranks.count) != STATUS_OK) {
         log_warn("there is no memory for what a new coordinator would have to be told: if the one "
                  "that is there is lost, this worker ends");
@@ -71,11 +71,15 @@ static uint32_t current_phase(struct link *link)
 
 void link_alone_prepare(struct link *link)
 {
-    // Between two phases nobody knows who has heard what, and what trials have shown is lost.
-    bool may_be = link->absence.is_on && !link->absence.is_short && !link->is_connecting &&
-                  current_phase(link) >= link->phases.trial_count;
-    link->member.may_rejoin = job_outlasts_coordinator(&link->job);
-    link->member.outlast_ms = may_be ? (uint64_t)(1000 * link->job.outlast) : 0;
+    link->member.outlast_ms = job_outlast_ms(&link->job);
+}
+
+/* Whether a coordinator can take this worker in as it is. Between two phases nobody knows who has
+ * heard what, and what trials have shown is lost. */
+static bool may_go_on(struct link *link)
+{
+    return link->absence.is_on && !link->absence.is_short && !link->is_connecting &&
+           current_phase(link) >= link->phases.trial_count;
 }
 
 /* The coordinator before may have had pieces of it, and others may have none left. */
@@ -97,11 +101,9 @@ void link_alone_knock(struct link *link)
     if (!member->must_knock) {
         return;
     }
-    drop_snapshot(link);
-    char(*text)[JOB_TEXT_BYTES] = malloc(sizeof(*text));
-    if (text == NULL || job_encode(&link->job, *text, sizeof(*text)) != STATUS_OK) {
-        free(text);
-        return; // at the next turn, maybe
+    bool goes_on = may_go_on(link);
+    if (goes_on) {
+        drop_snapshot(link);
     }
     pthread_mutex_lock(&link->mutex);
     uint64_t round = link->sum_round;
@@ -111,7 +113,7 @@ void link_alone_knock(struct link *link)
         .begin_step = member->begin_step,
         .sum_round = round,
         .snapshot_step = absence->snapshot_step,
-        .trained_ms = clock_now_ms() - link->running_ms,
+        .trained_ms = link->running_ms > 0 ? clock_now_ms() - link->running_ms : 0,
     };
     const struct wire_sum last = {round - 1, absence->sum_count, absence->sum};
     struct wire_start start = link->start;
@@ -121,17 +123,15 @@ void link_alone_knock(struct link *link)
         .rank = link->process,
         .step = link->step,
         .generation = member->generation,
-        .text = *text,
-        .layout = link->prepared.layout,
-        .start = &start,
+        .layout = goes_on ? link->prepared.layout : NULL,
+        .start = goes_on ? &start : NULL,
         .back = &back,
-        .sum = round > 0 && absence->sum_count > 0 ? &last : NULL,
+        .sum = goes_on && round > 0 && absence->sum_count > 0 ? &last : NULL,
     };
     member->self.has_rank = true;
     member->self.rank = member->generation == 0 ? link->process : link->number;
-    member_knock(member, &message);
+    member_knock(member, &link->job, &message);
     member->self.rank = link->process;
-    free(text);
 }
 
 static void tell(void *context, const struct message *message)

@@ -15,10 +15,11 @@ void link_alone_note_start(struct link *link, const struct message *start);
 /* GO came: the phase runs. */
 void link_alone_note_go(struct link *link);
 
-/* Before each look at the coordinator: whether this worker could go on without it. */
+/* Before each look at the coordinator: for how long this worker would wait for the next one. */
 void link_alone_prepare(struct link *link);
 
-/* After that: says BACK where a new connection was made. */
+/* After that: says BACK where a new connection was made, and whether this worker can be taken in as
+ * it is. If it cannot, it is told to join anew (STOP with AGAIN). */
 void link_alone_knock(struct link *link);
 
 /* GO came while there was no coordinator: there is one again. */

@@ -37,11 +37,28 @@ static void one_unsynchronised_phase_makes_the_job_so(void **state)
     assert_true(job_is_unsynchronised_in(&backup, MODE_PS_SYNC));
 }
 
+static void members_outlast_their_coordinator_and_a_ring_trains_on(void **state)
+{
+    (void)state;
+    const struct job ring = SAMPLE_JOB("mode=ring"), sync = SAMPLE_JOB("mode=ps-sync");
+    const struct job later = SAMPLE_JOB("mode=ring", "epochs=2", "switch=epoch:1=ps-async");
+    const struct job local = SAMPLE_JOB("mode=local"), none = SAMPLE_JOB("mode=ring", "outlast=0");
+    const struct job gpu = SAMPLE_JOB("mode=ps-sync", "server-device=cuda");
+    assert_true(job_outlasts_coordinator(&ring) && job_trains_alone(&ring));
+    assert_true(job_outlasts_coordinator(&sync) && !job_trains_alone(&sync));
+    assert_true(job_outlasts_coordinator(&later) && !job_trains_alone(&later));
+    assert_false(job_outlasts_coordinator(&local) || job_outlasts_coordinator(&none));
+    assert_false(job_outlasts_coordinator(&gpu));
+    assert_int_equal(job_outlast_ms(&sync), 60000);
+    assert_int_equal(job_outlast_ms(&none), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_has_its_mode_and_those_it_switches_to),
         cmocka_unit_test(one_unsynchronised_phase_makes_the_job_so),
+        cmocka_unit_test(members_outlast_their_coordinator_and_a_ring_trains_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,12 +187,19 @@ static void a_return_in_vain_is_the_restart_of_the_whole_job(void **state)
     assert_int_equal(launch.returns, 0);
 }
 
-static void servers_do_not_outlast_their_coordinator(void **state)
+static void members_of_servers_get_their_coordinator_back_without_its_fault(void **state)
 {
     (void)state;
     launch.job.outlast = 60;
+    snprintf(launch.job.faults, sizeof(launch.job.faults), "%s",
+             "shard=0,step=5,kill;rank=1,step=9,kill");
     snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
     end(0, 9);
+    assert_true(restart_may_return(&launch));
+    restart_begin_return(&launch, "it was killed");
+    assert_string_equal(launch.job.faults, "rank=1,step=9,kill");
+    launch.job.outlast = 0;
+    launch.restarts = 0;
     assert_false(restart_may_return(&launch));
 }
 
@@ -276,7 +283,7 @@ int main(void)
         RESTART_TEST(nobody_of_the_attempt_before_may_be_left),
         RESTART_TEST(a_ring_gets_its_coordinator_back),
         RESTART_TEST(a_return_in_vain_is_the_restart_of_the_whole_job),
-        RESTART_TEST(servers_do_not_outlast_their_coordinator),
+        RESTART_TEST(members_of_servers_get_their_coordinator_back_without_its_fault),
         RESTART_TEST(an_interrupted_job_is_not_started_again),
         RESTART_TEST(restarts_are_counted_and_pauses_become_longer),
         RESTART_TEST(the_next_attempt_knows_why_and_meets_no_fault_twice),

@@ -56,10 +56,10 @@ static struct message say(struct comeback *back, uint32_t rank, uint64_t step)
                             .sum = back->back.sum_round > 0 ? &back->sum : NULL};
 }
 
-static void begin(struct comeback *back, uint64_t now_ms)
+static void begin_in(struct comeback *back, const char *mode, uint32_t servers, uint64_t now_ms)
 {
     memset(back, 0, sizeof(*back));
-    story_open(&back->story, "ring", WORKERS, 0);
+    story_open(&back->story, mode, WORKERS, servers);
     back->story.job.on_loss = ON_LOSS_REDEAL;
     back->story.job.min_workers = 1;
     back->story.job.global_batch = 6;
@@ -68,12 +68,42 @@ static void begin(struct comeback *back, uint64_t now_ms)
     back->start = (struct wire_start){.all_reduce = ALL_REDUCE_RING, .bucket_bytes = 40};
     back->back = (struct wire_back){.trained_ms = 4000};
     assert_true(returning_may_begin(&back->story.coordinator));
-    const struct message first = say(back, 0, 20);
+    struct message first = say(back, 0, 20);
+    first.start = servers > 0 ? NULL : first.start;
     assert_int_equal(
         returning_generation(&first, &back->story.job, 1.5, 1, now_ms, &back->generation),
         STATUS_OK);
-    returning_begin(&back->returning, &first, &back->generation, &back->story.coordinator);
+    returning_begin(&back->returning, &first, &back->story.job, &back->generation,
+                    &back->story.coordinator);
     assert_false(returning_may_begin(&back->story.coordinator));
+}
+
+static void begin(struct comeback *back, uint64_t now_ms)
+{
+    begin_in(back, "ring", 0, now_ms);
+}
+
+/* Of a job with servers: says that it joins anew. */
+static bool take_anew(struct comeback *back, enum member_role role, uint32_t rank, uint64_t peer)
+{
+    struct message message = say(back, rank, 20);
+    back->member.role = role;
+    message.start = NULL;
+    message.layout = NULL;
+    return returning_take(&back->returning, &back->generation, &back->story.coordinator, peer,
+                          &message, 100);
+}
+
+/* One that was not there, or does not know that it was. */
+static bool join(struct comeback *back, enum member_role role, uint32_t number, uint64_t peer,
+                 uint64_t now_ms)
+{
+    say(back, number, 0);
+    back->member.role = role;
+    const struct message message = {
+        .kind = MESSAGE_JOIN, .text = RINGSIDE_VERSION, .member = &back->member};
+    return returning_take_join(&back->returning, &back->generation, &back->story.coordinator, peer,
+                               &message, now_ms);
 }
 
 static bool take(struct comeback *back, uint32_t rank, uint64_t step, uint64_t now_ms)
@@ -138,18 +168,116 @@ static void one_that_knocks_twice_counts_once(void **state)
     end(&back);
 }
 
-static void who_is_elsewhere_has_no_place(void **state)
+static void all_join_anew_if_one_is_elsewhere(void **state)
+{
+    for (uint32_t difference = 0; difference < 2; difference++) {
+        struct comeback back;
+        (void)state;
+        begin(&back, 100);
+        assert_true(take(&back, 0, 20, 100));
+        if (difference == 0) {
+            back.start.phase = 1;
+        } else {
+            back.back.begin_step = 5;
+        }
+        assert_true(take(&back, 1, 20, 100));
+        back.start.phase = 0;
+        back.back.begin_step = 0;
+        assert_int_equal(back.story.coordinator.state, COORDINATOR_GATHERING);
+        assert_true(take(&back, 2, 20, 100));
+        assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+        assert_int_equal(count_sent(&back, MESSAGE_STOP), WORKERS);
+        assert_int_equal(back.story.transcript.started_count, 0);
+        end(&back);
+    }
+}
+
+static void members_of_servers_join_the_next_generation(void **state)
+{
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    begin_in(&back, "ps-sync", 2, 100);
+    const struct coordinator *coordinator = &back.story.coordinator;
+    assert_true(take_anew(&back, ROLE_WORKER, 1, 11));
+    assert_true(take_anew(&back, ROLE_SERVER, 1, 21));
+    assert_true(join(&back, ROLE_SERVER, 0, 20, 100)); // the coordinator's own
+    assert_int_equal(story_last_kind(&back.story), MESSAGE_REFUSE);
+    assert_true(take_anew(&back, ROLE_WORKER, 0, 10));
+    assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
+    assert_true(take_anew(&back, ROLE_WORKER, 2, 12));
+    assert_int_equal(coordinator->verdict, STATUS_AGAIN);
+    assert_int_equal(count_sent(&back, MESSAGE_STOP), WORKERS + 2);
+    assert_int_equal(generation_next(coordinator, &next), STATUS_OK);
+    assert_int_equal(next.number, 1);
+    assert_int_equal(next.process_count, WORKERS);
+    assert_int_equal(next.server_count, 2);
+    assert_int_equal(next.recovery_count, 1);
+    assert_int_equal(next.recoveries[0].lost_step, 20);
+    assert_int_equal(next.workers_lost, 0);
+    assert_int_equal(next.number + next.restarts_before, 1); // the coordinator was lost, no more
+    generation_finish(&next);
+    end(&back);
+}
+
+static void one_that_was_started_again_counts_as_back(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin_in(&back, "ps-sync", 2, 100);
+    assert_true(join(&back, ROLE_SERVER, 1, 21, 100));
+    assert_true(join(&back, ROLE_WORKER, 2, 12, 100));
+    assert_false(take_anew(&back, ROLE_WORKER, 2, 32)); // its place is taken
+    assert_false(join(&back, ROLE_WORKER, WORKERS, 33, 100));
+    assert_false(join(&back, ROLE_SERVER, 2, 34, 100));
+    assert_true(take_anew(&back, ROLE_WORKER, 0, 10));
+    assert_true(take_anew(&back, ROLE_WORKER, 1, 11));
+    assert_true(join(&back, ROLE_SERVER, 0, 20, 100));
+    assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+    end(&back);
+}
+
+static void of_a_job_that_has_lost_workers_numbers_say_nothing(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin_in(&back, "ps-sync", 2, 100);
+    struct job own = back.story.job;
+    own.workers = own.processes = WORKERS + 1;
+    const struct message first = say(&back, 0, 20);
+    returning_begin(&back.returning, &first, &own, &back.generation, &back.story.coordinator);
+    assert_false(join(&back, ROLE_WORKER, 2, 12, 100));
+    assert_true(join(&back, ROLE_SERVER, 1, 21, 100));
+    end(&back);
+}
+
+static void who_asks_again_is_not_lost(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin_in(&back, "ps-sync", 1, 1000);
+    back.story.coordinator.created_ms = 1000;
+    generation_begin(&back.generation, &back.story.coordinator);
+    assert_true(take_anew(&back, ROLE_WORKER, 0, 10));
+    assert_true(take_anew(&back, ROLE_WORKER, 2, 12));
+    const struct message alive = {.kind = MESSAGE_HEARTBEAT, .text = ""};
+    for (uint64_t now_ms = 1000; now_ms <= 60000; now_ms += 500) {
+        coordinator_receive(&back.story.coordinator, 10, &alive, now_ms);
+        coordinator_receive(&back.story.coordinator, 12, &alive, now_ms);
+        (void)join(&back, ROLE_SERVER, 0, 20, now_ms);
+        coordinator_tick(&back.story.coordinator, now_ms, 0);
+    }
+    assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+    assert_non_null(strstr(back.story.coordinator.reason, "worker 1 did not come back"));
+    end(&back);
+}
+
+static void who_has_no_place_is_not_taken(void **state)
 {
     struct comeback back;
     (void)state;
     begin(&back, 100);
     assert_true(take(&back, 0, 20, 100));
-    back.start.phase = 1;
-    assert_false(take(&back, 1, 20, 100));
-    back.start.phase = 0;
-    back.back.begin_step = 5;
-    assert_false(take(&back, 1, 20, 100));
-    back.back.begin_step = 0;
     assert_false(take(&back, WORKERS, 20, 100));
     const struct message other = say(&back, 0, 20); // by another connection
     assert_false(returning_take(&back.returning, &back.generation, &back.story.coordinator, 30,
@@ -278,7 +406,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_goes_on_once_all_are_back),
         cmocka_unit_test(one_that_knocks_twice_counts_once),
-        cmocka_unit_test(who_is_elsewhere_has_no_place),
+        cmocka_unit_test(all_join_anew_if_one_is_elsewhere),
+        cmocka_unit_test(members_of_servers_join_the_next_generation),
+        cmocka_unit_test(one_that_was_started_again_counts_as_back),
+        cmocka_unit_test(of_a_job_that_has_lost_workers_numbers_say_nothing),
+        cmocka_unit_test(who_asks_again_is_not_lost),
+        cmocka_unit_test(who_has_no_place_is_not_taken),
         cmocka_unit_test(a_sum_that_some_have_is_sent_to_all),
         cmocka_unit_test(one_that_does_not_come_back_is_lost),
         cmocka_unit_test(who_joins_anew_meanwhile_is_a_newcomer),

@@ -1,0 +1,116 @@
+/* Notices when the coordinator is gone, and knocks where the next one will listen. */
+#include "common/channel/member_alone.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/job/job_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void member_mark_stopped(struct member *member, enum status status, const char *text)
+{
+    if (!member->is_stopped) {
+        member->is_stopped = true;
+        member->stop_status = status;
+        snprintf(member->stop_text, sizeof(member->stop_text), "%s", text);
+    }
+}
+
+bool member_reconnect(struct member *member)
+{
+    struct transport *transport = member->channel->transport;
+    if (transport_reconnect(transport, member->endpoint, &member->coordinator) != STATUS_OK) {
+        return false;
+    }
+    (void)transport_has_left(transport, member->coordinator); // from now on
+    member->closed_ms = 0;
+    return true;
+}
+
+/* The coordinator was killed, and this member goes on. */
+static void begin_alone(struct member *member, uint64_t now_ms)
+{
+    log_warn("the coordinator was lost: its connection was closed; training goes on as far as it "
+             "can, and waits up to %g s for the next one (--outlast)",
+             (double)member->outlast_ms / 1000);
+    member->is_alone = true;
+    member->alone_ms = now_ms;
+}
+
+static void knock_or_give_up(struct member *member, uint64_t now_ms)
+{
+    char text[sizeof(member->stop_text)];
+    if (now_ms - member->alone_ms >= member->outlast_ms) {
+        snprintf(text, sizeof(text),
+                 "the coordinator was lost, and none has come back within %g s (--outlast)",
+                 (double)member->outlast_ms / 1000);
+        log_error("%s", text);
+        member_mark_stopped(member, STATUS_UNREACHABLE, text);
+    } else if (member->closed_ms != 0 ||
+               transport_has_left(member->channel->transport, member->coordinator)) {
+        member->must_knock = member_reconnect(member);
+    }
+}
+
+bool member_reaches(const struct member *member)
+{
+    return !member->is_alone && member->closed_ms == 0;
+}
+
+void member_knock(struct member *member, const struct job *job, struct message *back)
+{
+    char(*text)[JOB_TEXT_BYTES] = malloc(sizeof(*text));
+    if (text == NULL || job_encode(job, *text, sizeof(*text)) != STATUS_OK) {
+        free(text);
+        return; // at the next turn, maybe
+    }
+    member->must_knock = false;
+    back->member = &member->self;
+    back->text = *text;
+    if (channel_send(member->channel, member->coordinator, back, NULL, NULL) != STATUS_OK) {
+        log_debug("BACK not sent");
+    }
+    free(text);
+}
+
+void member_return(struct member *member)
+{
+    log_info("there is a coordinator again");
+    member->is_alone = false;
+    member->coordinator_heard_ms = clock_now_ms();
+}
+
+void member_judge(struct member *member, uint64_t now_ms)
+{
+    uint64_t away_ms = attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
+    if (member->is_alone) {
+        member->alone_ms = attention_excuse(member->alone_ms, away_ms, now_ms);
+        if (!member->is_stopped) {
+            knock_or_give_up(member, now_ms);
+        }
+        return;
+    }
+    member->coordinator_heard_ms = attention_excuse(member->coordinator_heard_ms, away_ms, now_ms);
+    if (member->closed_ms != 0) {
+        member->closed_ms = attention_excuse(member->closed_ms, away_ms, now_ms);
+    } else if (transport_has_left(member->channel->transport, member->coordinator)) {
+        member->closed_ms = now_ms;
+    }
+    bool is_closed = member->closed_ms != 0 && now_ms - member->closed_ms >= MEMBER_CLOSED_MS;
+    bool is_silent = now_ms - member->coordinator_heard_ms >= member->patience_ms;
+    if (member->is_stopped || (!is_closed && !is_silent)) {
+        return;
+    }
+    if (is_closed && member->outlast_ms > 0) {
+        begin_alone(member, now_ms);
+        return;
+    }
+    if (is_closed) {
+        log_error("the coordinator was lost: its connection was closed");
+    } else {
+        log_error("the coordinator was lost: nothing heard for %.1f s",
+                  (double)(now_ms - member->coordinator_heard_ms) / 1000);
+    }
+    member_mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
+}

@@ -1,0 +1,192 @@
+/* Tests of a member whose coordinator is lost. */
+#include "common/channel/member.h"
+#include "tests/support/common/insecure.h"
+#include "tests/support/common/sample_job.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <pthread.h>
+#include <string.h>
+
+static const atomic_int never;
+
+/* Time is an argument, so only the connection's end takes some. */
+static void advance(struct member *member, uint64_t *now_ms, uint64_t by_ms)
+{
+    for (uint64_t end = *now_ms + by_ms; *now_ms < end; *now_ms += 100) {
+        member_tick(member, *now_ms, 7);
+    }
+}
+
+static void listen_at(struct channel **ret_channel, const char *at, char *ret_endpoint)
+{
+    assert_int_equal(channel_create(ret_channel), STATUS_OK);
+    assert_int_equal(channel_secure(*ret_channel, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_bind((*ret_channel)->transport, at, ret_endpoint), STATUS_OK);
+}
+
+/* Of the kinds that are no heartbeats. */
+static enum message_kind receive_kind(struct channel *channel, uint32_t *ret_rank)
+{
+    struct envelope envelope;
+    struct message message = {.kind = MESSAGE_HEARTBEAT};
+    while (message.kind == MESSAGE_HEARTBEAT) {
+        if (channel_receive(channel, 10000, &envelope, &message) == STATUS_OK) {
+            *ret_rank = message.member != NULL ? message.member->rank : UINT32_MAX;
+            envelope_release(&envelope);
+        }
+    }
+    return message.kind;
+}
+
+/* A member whose coordinator was there, and is gone. */
+static void lose_coordinator(struct member *member, char endpoint[TRANSPORT_ENDPOINT_BYTES],
+                             uint64_t *now_ms)
+{
+    struct channel *channel;
+    struct envelope envelope;
+    struct message message;
+    uint32_t rank;
+    listen_at(&channel, "tcp://127.0.0.1:*", endpoint);
+    *member = (struct member){.self = {.role = ROLE_WORKER, .host = "node", .rank = 3},
+                              .endpoint = endpoint,
+                              .patience_ms = 60000};
+    assert_int_equal(channel_create(&member->channel), STATUS_OK);
+    assert_int_equal(channel_secure(member->channel, &test_insecure), STATUS_OK);
+    assert_int_equal(member_connect(member, endpoint), STATUS_OK);
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = ""};
+    assert_int_equal(channel_send(member->channel, member->coordinator, &join, NULL, NULL),
+                     STATUS_OK);
+    assert_int_equal(receive_kind(channel, &rank), MESSAGE_JOIN);
+    channel_destroy(channel, 0);
+    while (!transport_has_left(member->channel->transport, member->coordinator)) {
+        assert_int_not_equal(channel_receive(member->channel, 10, &envelope, &message), STATUS_OK);
+    }
+    *now_ms = member->coordinator_heard_ms = 100000;
+}
+
+static void a_member_that_goes_on_alone_knocks_until_somebody_listens(void **state)
+{
+    (void)state;
+    struct member member;
+    struct channel *channel;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], again[TRANSPORT_ENDPOINT_BYTES];
+    uint64_t now_ms;
+    uint32_t rank;
+    lose_coordinator(&member, endpoint, &now_ms);
+    member.outlast_ms = 60000;
+    assert_true(member_reaches(&member));
+    advance(&member, &now_ms, MEMBER_CLOSED_MS + 1000);
+    assert_true(member.is_alone && member.must_knock && !member.is_stopped);
+    assert_false(member_reaches(&member));
+    const struct layout layout = {
+        .value_count = 10, .bucket_count = 1, .buckets = {{0, 10}}, .digest = 5};
+    const struct wire_start start = {.all_reduce = ALL_REDUCE_RING};
+    const struct wire_back said = {.sum_round = 4};
+    struct message back = {.kind = MESSAGE_BACK, .layout = &layout, .start = &start, .back = &said};
+    const struct job job = SAMPLE_JOB("mode=ring", "workers=4");
+    member_knock(&member, &job, &back);
+    assert_false(member.must_knock);
+    listen_at(&channel, endpoint, again);
+    assert_int_equal(receive_kind(channel, &rank), MESSAGE_BACK);
+    assert_int_equal(rank, 3);
+    member_return(&member);
+    assert_true(member_reaches(&member));
+    channel_destroy(channel, 0);
+    channel_destroy(member.channel, 0);
+}
+
+static void a_member_that_nobody_comes_back_for_stops_in_time(void **state)
+{
+    (void)state;
+    struct member member;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    uint64_t now_ms;
+    lose_coordinator(&member, endpoint, &now_ms);
+    member.outlast_ms = 5000;
+    advance(&member, &now_ms, MEMBER_CLOSED_MS + 4500);
+    assert_true(member.is_alone && !member.is_stopped);
+    advance(&member, &now_ms, 1000);
+    assert_true(member.is_stopped);
+    assert_int_equal(member.stop_status, STATUS_UNREACHABLE);
+    assert_non_null(strstr(member.stop_text, "none has come back within 5 s (--outlast)"));
+    channel_destroy(member.channel, 0);
+}
+
+static void a_member_that_cannot_go_on_alone_stops_at_once(void **state)
+{
+    (void)state;
+    struct member member;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    uint64_t now_ms;
+    lose_coordinator(&member, endpoint, &now_ms);
+    advance(&member, &now_ms, MEMBER_CLOSED_MS + 500);
+    assert_true(member.is_stopped && !member.is_alone);
+    assert_int_equal(member.stop_status, STATUS_UNREACHABLE);
+    channel_destroy(member.channel, 0);
+}
+
+/* Two coordinators at an endpoint, one after the other. */
+struct successors {
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    struct channel *first;
+};
+
+static void *succeed(void *data)
+{
+    struct successors *of = data;
+    struct channel *second;
+    struct envelope envelope;
+    struct message message;
+    char again[TRANSPORT_ENDPOINT_BYTES];
+    uint32_t rank;
+    assert_int_equal(receive_kind(of->first, &rank), MESSAGE_JOIN);
+    channel_destroy(of->first, 0); // it was killed
+    listen_at(&second, of->endpoint, again);
+    while (channel_receive(second, 10000, &envelope, &message) != STATUS_OK) {
+    }
+    assert_int_equal(message.kind, MESSAGE_JOIN);
+    const struct message welcome = {
+        .kind = MESSAGE_WELCOME, .rank = 3, .text = "workers=5\nmodel=lenet5\n"};
+    assert_int_equal(channel_send(second, envelope.peer, &welcome, NULL, NULL), STATUS_OK);
+    envelope_release(&envelope);
+    channel_destroy(second, 5000);
+    return NULL;
+}
+
+static void who_joins_again_asks_the_next_coordinator_if_one_is_lost(void **state)
+{
+    (void)state;
+    struct successors of;
+    pthread_t thread;
+    struct job job;
+    uint32_t rank;
+    listen_at(&of.first, "tcp://127.0.0.1:*", of.endpoint);
+    struct member member = {.self = {.role = ROLE_WORKER, .host = "node", .rank = 3},
+                            .endpoint = of.endpoint,
+                            .outlast_ms = 60000};
+    assert_int_equal(channel_create(&member.channel), STATUS_OK);
+    assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
+    assert_int_equal(pthread_create(&thread, NULL, succeed, &of), 0);
+    assert_int_equal(member_connect(&member, of.endpoint), STATUS_OK);
+    assert_int_equal(member_join(&member, of.endpoint, 60000, &never, &job, &rank), STATUS_OK);
+    assert_int_equal(rank, 3);
+    pthread_join(thread, NULL);
+    channel_destroy(member.channel, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_member_that_goes_on_alone_knocks_until_somebody_listens),
+        cmocka_unit_test(a_member_that_nobody_comes_back_for_stops_in_time),
+        cmocka_unit_test(a_member_that_cannot_go_on_alone_stops_at_once),
+        cmocka_unit_test(who_joins_again_asks_the_next_coordinator_if_one_is_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
