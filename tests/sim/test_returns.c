@@ -1,13 +1,15 @@
-/* Rings whose coordinator is killed and comes back, in virtual time: drawn from seeds.
+/* Jobs whose coordinator is killed and comes back, in virtual time: drawn from seeds.
  *
- * It is killed once or twice, at any time while all workers train, and another one listens in its
- * place after a while. Then this holds:
+ * It is killed once or twice, first at any time while all workers train, and another one listens in
+ * its place after a while. Then this holds:
  *
  *     it ends         every process that is left ends
  *     it is true      the job completes, on every worker with the parameters of an undisturbed one
- *     it is frugal    no worker leaves its generation: no step is made again
- *     it is bounded   without another coordinator, workers end when --outlast is over */
+ *     it is frugal    no worker of a ring leaves its generation: no step is made again. Where shard
+ * 0 is lost with the coordinator, no process ends and there is one generation for each loss it is
+ * bounded   without another coordinator, members end when --outlast is over */
 #include "tests/sim/cluster.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/drawing.h"
 #include "tests/sim/network.h"
 #include "tests/sim/story.h"
@@ -57,7 +59,8 @@ static void kill_it(void *data)
     (void)data;
     for (uint32_t i = 0; i < plan.shape.workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
-        is_fair = is_fair && worker->step > 0 && !worker->is_over;
+        bool trains = worker->step > 0 || (killed > 0 && plan.shape.servers > 0);
+        is_fair = is_fair && trains && !worker->is_over;
     }
     if (!is_fair || cluster.has_verdict) {
         is_fair = is_fair && !cluster.has_verdict;
@@ -101,6 +104,25 @@ static struct plan draw_plan(uint64_t seed)
     return drawn;
 }
 
+/* Likewise with servers, of which the coordinator is one. */
+static struct plan draw_servers(uint64_t seed)
+{
+    static const struct {
+        const char *mode, *order;
+    } kinds[] = {
+        {"ps-sync", NULL}, {"ps-ssp:2", "seeded:constant:2"}, {"ps-async", "seeded:uniform:0..3"}};
+    struct drawing drawing = {seed * 1000003};
+    uint64_t kind = draw(&drawing, 3);
+    struct plan drawn = draw_plan(seed);
+    drawn.shape.mode = kinds[kind].mode;
+    drawn.shape.order = kinds[kind].order;
+    drawn.shape.servers = 1 + (uint32_t)draw(&drawing, 3);
+    drawn.shape.sum_every = kind == 0 ? drawn.shape.sum_every : 0;
+    drawn.shape.checkpoint_every = (uint32_t)draw(&drawing, 3) * 9;
+    drawn.shape.keep = 2;
+    return drawn;
+}
+
 /* False: it was killed too early or too late to count. */
 static bool run(const struct plan *wanted)
 {
@@ -109,6 +131,7 @@ static bool run(const struct plan *wanted)
     is_fair = true;
     story_clear();
     cluster_begin(&cluster, &plan.shape, plan.seed, &plan.costs);
+    disk_format();
     world_at(200 * MS_NS + plan.wait_ns[0], kill_it, NULL);
     bool has_ended = cluster_run(&cluster, 300 * SECOND_NS);
     if (is_fair && killed > 0 && !has_ended) {
@@ -121,13 +144,14 @@ static void judge(const struct plan *wanted)
 {
     float expected[SIM_VALUES_MAX];
     unsigned long long seed = wanted->seed;
+    uint32_t generations = wanted->shape.servers > 0 ? killed : 0;
     if (!cluster.has_verdict || cluster.verdict != STATUS_OK) {
         fail_msg("seed %llu: the job does not complete\n%s", seed, story_text());
     }
     sim_expected(&cluster.job, wanted->shape.value_count, wanted->shape.steps, expected);
     for (uint32_t i = 0; i < wanted->shape.workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
-        if (worker->status != STATUS_OK || worker->generation != 0) {
+        if (worker->status != STATUS_OK || worker->generation > generations) {
             fail_msg("seed %llu: worker %u ends with %s in generation %u\n%s", seed, i,
                      status_text(worker->status), worker->generation, story_text());
         }
@@ -137,12 +161,11 @@ static void judge(const struct plan *wanted)
     }
 }
 
-static void a_ring_outlasts_its_coordinator(void **state)
+static void judge_all(struct plan (*draw_one)(uint64_t seed))
 {
-    (void)state;
     uint32_t judged = 0, twice = 0;
     for (uint64_t seed = 1; seed <= SCENARIOS; seed++) {
-        const struct plan wanted = draw_plan(seed);
+        const struct plan wanted = draw_one(seed);
         if (run(&wanted)) {
             judge(&wanted);
             judged++;
@@ -154,11 +177,23 @@ static void a_ring_outlasts_its_coordinator(void **state)
     assert_true(judged > SCENARIOS / 4 && twice > SCENARIOS / 20);
 }
 
-static void without_another_one_workers_end_in_time(void **state)
+static void a_ring_outlasts_its_coordinator(void **state)
+{
+    (void)state;
+    judge_all(draw_plan);
+}
+
+static void workers_and_servers_outlast_their_coordinator(void **state)
+{
+    (void)state;
+    judge_all(draw_servers);
+}
+
+static void without_another_one_members_end_in_time(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct plan wanted = draw_plan(seed);
+        struct plan wanted = seed % 2 == 0 ? draw_plan(seed) : draw_servers(seed);
         wanted.returns = false;
         wanted.wait_ns[0] = 50 * MS_NS;
         wanted.shape.steps = 100;
@@ -176,7 +211,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_outlasts_its_coordinator),
-        cmocka_unit_test(without_another_one_workers_end_in_time),
+        cmocka_unit_test(workers_and_servers_outlast_their_coordinator),
+        cmocka_unit_test(without_another_one_members_end_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
