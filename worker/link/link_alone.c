@@ -82,13 +82,14 @@ static bool may_go_on(struct link *link)
            current_phase(link) >= link->phases.trial_count;
 }
 
-/* The coordinator before may have had pieces of it, and others may have none left. */
+/* The coordinator before may have had pieces of it, and others may have none left. One that was not
+ * offered yet is newer than all that was said. */
 static void drop_snapshot(struct link *link)
 {
     struct link_checkpoint *of = &link->checkpoint;
     of->announced = 0;
     pthread_mutex_lock(&link->mutex);
-    if (of->snapshot != NULL && of->snapshot->step == link->absence.snapshot_step) {
+    if (of->snapshot != NULL && of->snapshot->step <= link->absence.snapshot_step) {
         of->snapshot = NULL;
         pthread_cond_broadcast(&link->changed);
     }
