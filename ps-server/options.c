@@ -30,12 +30,14 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_SERVERS_MAX - 1),
      .metavar = "INDEX",
-     .help = "the shard that this process holds; shard 0 is also the coordinator"},
+     .help =
+         "which process of ps this is: 0 is the coordinator, which also holds shard 0 unless the "
+         "job says --coordinator-role alone; each other one holds a shard"},
     {.name = "server",
      FIELD(TEXT, server),
      .fallback = "",
      .metavar = "ENDPOINT",
-     .help = "where the coordinator listens; required for shards above 0, and only for them"},
+     .help = "where the coordinator listens; required for --shard-index above 0, and only there"},
     {.name = "join-timeout",
      FIELD(REAL, join_timeout),
      .fallback = "30",
@@ -261,9 +263,10 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         return status;
     }
     if ((ret_options->shard > 0) != (ret_options->server[0] != '\0')) {
-        log_error(ret_options->shard > 0
-                      ? "--shard-index above 0 needs --server: the endpoint that shard 0 prints"
-                      : "--server is for --shard-index above 0; shard 0 is the coordinator itself");
+        log_error(
+            ret_options->shard > 0
+                ? "--shard-index above 0 needs --server: the endpoint that the coordinator prints"
+                : "--server is for --shard-index above 0; process 0 is the coordinator itself");
         return STATUS_INVALID;
     }
     if (ret_options->shard == 0 && ret_options->announce_fd == 0 &&

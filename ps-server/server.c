@@ -87,7 +87,7 @@ static void *run_shard(void *data)
 static enum status start_shard(struct server *server)
 {
     const struct server_options *options = server->options;
-    if (options->job->servers == 0) {
+    if (options->job->servers == 0 || job_first_server(options->job) > 0) {
         return STATUS_OK;
     }
     server->shard = (struct shard_service_options){

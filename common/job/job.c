@@ -17,6 +17,16 @@ uint32_t job_shard_count(const struct job *job)
     return job->servers * job->server_threads;
 }
 
+uint32_t job_first_server(const struct job *job)
+{
+    return job->servers > 0 && job->coordinator_role == COORDINATOR_APART ? 1 : 0;
+}
+
+uint32_t job_ps_count(const struct job *job)
+{
+    return job->servers > 0 ? job_first_server(job) + job->servers : 1;
+}
+
 /* Whether or not it is left out. */
 static uint32_t part_of(const struct job *job, uint32_t rank)
 {

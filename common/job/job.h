@@ -112,6 +112,7 @@ struct job {
     struct checkpoint_every checkpoint_every;
     uint32_t keep; // checkpoints
     enum on_loss on_loss;
+    enum coordinator_role coordinator_role;
     struct rank_list left_out;                                // see carriers.h
     uint32_t min_workers;                                     // processes that have to be left
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
@@ -151,6 +152,11 @@ uint32_t job_timing_seconds(const struct job *job);
 /* Parts of the parameters: each thread of each server holds one. Thread t of server k of K holds
  * shard t K + k. */
 uint32_t job_shard_count(const struct job *job);
+
+/* Processes of `ps`: the servers, and the coordinator where it is none of them. Of a resolved job.
+ * Process 0 has the coordinator, and the first server is process 0 or 1. */
+uint32_t job_ps_count(const struct job *job);
+uint32_t job_first_server(const struct job *job);
 
 struct schedule job_schedule(const struct job *job, uint64_t sample_count);
 

@@ -229,6 +229,12 @@ static enum status check_shards(const struct job *job, char *ret_error, size_t e
                  job->server_threads, JOB_SERVERS_MAX);
         return STATUS_INVALID;
     }
+    if (job_ps_count(job) > JOB_SERVERS_MAX) {
+        snprintf(ret_error, error_size,
+                 "--servers %u with --coordinator-role alone makes more than %d processes of ps",
+                 job->servers, JOB_SERVERS_MAX);
+        return STATUS_INVALID;
+    }
     return STATUS_OK;
 }
 

@@ -146,6 +146,15 @@ const struct option_choice on_loss_choices[] = {
     {NULL, NULL},
 };
 
+const struct option_choice coordinator_role_choices[] = {
+    [COORDINATOR_WITH_SHARD] = {"shard", "its process is the first server, and holds shard 0"},
+    [COORDINATOR_APART] =
+        {"alone",
+         "its process holds no shard, and there is one process more: when it is killed, all shards "
+         "are there still, and training goes on"},
+    {NULL, NULL},
+};
+
 const struct option_choice delay_model_choices[] = {
     [DELAY_MODEL_SERVER] =
         {"server", "the age, in updates, of the parameters that a gradient is computed on"},

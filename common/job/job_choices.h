@@ -55,6 +55,12 @@ enum on_loss {
     ON_LOSS_COMMIT, // its program goes on from its last commit, in the processes that are left
 };
 
+/* What the coordinator's process is besides, in modes with servers. */
+enum coordinator_role {
+    COORDINATOR_WITH_SHARD, // the first server
+    COORDINATOR_APART,      // nothing: servers are processes of their own
+};
+
 /* Whose delay a seeded order draws. */
 enum delay_model { DELAY_MODEL_SERVER, DELAY_MODEL_PER_WORKER };
 
@@ -89,6 +95,7 @@ extern const struct option_choice bad_images_choices[];
 extern const struct option_choice cache_choices[];
 extern const struct option_choice remedy_choices[];
 extern const struct option_choice on_loss_choices[];
+extern const struct option_choice coordinator_role_choices[];
 extern const struct option_choice delay_model_choices[];
 
 #endif

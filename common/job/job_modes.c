@@ -67,7 +67,8 @@ uint32_t job_outlast_ms(const struct job *job)
 
 bool job_trains_alone(const struct job *job)
 {
-    return job_outlasts_coordinator(job) && !job_has_servers(job);
+    return job_outlasts_coordinator(job) &&
+           (!job_has_servers(job) || job->coordinator_role == COORDINATOR_APART);
 }
 
 bool job_is_unsynchronised_in(const struct job *job, enum mode_kind kind)

@@ -25,8 +25,9 @@ bool job_has_nccl(const struct job *job);
 bool job_outlasts_coordinator(const struct job *job);
 uint32_t job_outlast_ms(const struct job *job); // for how long; 0: they end
 
-/* Then they train on meanwhile: nothing that they exchange goes through the coordinator's process,
- * and the next one learns from them what it has to know. Otherwise they join it anew. */
+/* Then they train on meanwhile: nothing that they exchange goes through the coordinator's process
+ * (in ring, or with --coordinator-role alone), and the next one learns from them what it has to
+ * know. Otherwise they join it anew. */
 bool job_trains_alone(const struct job *job);
 
 /* Workers are unsynchronised in this mode: every push is an update, or late gradients are dropped

@@ -49,7 +49,7 @@ static struct resources_need need_of(enum resources_role role, const struct job 
         need.threads += THREADS_SLICE * (slices - 1);
         return need;
     }
-    bool has_shards = job->servers > 0;
+    bool has_shards = job->servers > 0 && (role == RESOURCES_SHARD || job_first_server(job) == 0);
     need.files = has_shards ? files_of_shards(job) : 0;
     need.threads = has_shards ? job->server_threads * THREADS_CONTEXT : 0;
     if (role == RESOURCES_SHARD) {

@@ -33,8 +33,7 @@ enum status placement_make(const struct hosts *hosts, const struct job *job, siz
                  processes < job->workers ? "--processes" : "--workers or --processes");
         return STATUS_INVALID;
     }
-    *placement = (struct placement){.worker_count = processes,
-                                    .server_count = job->servers > 1 ? job->servers : 1};
+    *placement = (struct placement){.worker_count = processes, .server_count = job_ps_count(job)};
     uint32_t process = 0;
     for (size_t host = 0; host < hosts->count; host++) {
         while (!hosts->list[host].is_away && process < processes &&
@@ -44,7 +43,8 @@ enum status placement_make(const struct hosts *hosts, const struct job *job, siz
         }
     }
     size_t host = coordinator;
-    for (uint32_t i = 0; i < placement->server_count; i++, host++) {
+    placement->host_of_server[0] = coordinator;
+    for (uint32_t i = job_first_server(job); i < placement->server_count; i++, host++) {
         host = next_present(hosts, host);
         placement->host_of_server[i] = host;
     }

@@ -1,6 +1,6 @@
 /* Places the processes of a job on hosts: worker processes are dealt host by host, in the order of
  * the hosts, as many to each as it has slots; servers go round the hosts, from the coordinator's
- * on. Hosts that are away get none. Pure. */
+ * on, wherever the coordinator is (--coordinator-role). Hosts that are away get none. Pure. */
 #ifndef DEPLOY_HOSTS_PLACEMENT_H
 #define DEPLOY_HOSTS_PLACEMENT_H
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct placement {
-    uint32_t worker_count, server_count; // the coordinator is server 0 in every mode
+    uint32_t worker_count, server_count; // processes of ps: the coordinator is the first
     size_t host_of_worker[JOB_WORKERS_MAX];
     uint32_t local_rank[JOB_WORKERS_MAX];
     size_t host_of_server[JOB_SERVERS_MAX];

@@ -245,7 +245,7 @@ static bool return_coordinator(struct launch *launch)
     uint64_t pause_ms = restart_delay_ms(launch), deadline_ms = clock_now_ms() + pause_ms;
     log_warn("%s; it is started again in %.1f s (restart %u of %u), and %s", reason,
              (double)pause_ms / 1000, launch->restarts + 1, launch->options->restarts,
-             job_trains_alone(&launch->job) ? "the workers train on" : "the others wait for it");
+             job_trains_alone(&launch->job) ? "training goes on" : "the others wait for it");
     while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
     }

@@ -179,7 +179,7 @@ static void forget_fault(struct launch *launch)
     }
     size_t servers = launch->placement.server_count;
     size_t index = kill->place == FAULT_AT_SHARD
-                       ? kill->number % servers
+                       ? job_first_server(&launch->job) + kill->number % launch->job.servers
                        : servers + carriers_process(job_carriers(&launch->job), kill->number);
     if (index < launch->members.count && member_was_killed(&launch->members.list[index])) {
         faults_forget_kill(&launch->job);

@@ -28,6 +28,9 @@ enum status coordinator_init(struct coordinator *coordinator, const struct job *
     if (status != STATUS_OK) {
         goto fail;
     }
+    for (uint32_t i = 0; i < shards; i++) {
+        coordinator->membership.servers[i].number += job_first_server(job);
+    }
     status = results_init(&coordinator->results, job->workers, shards);
     if (status != STATUS_OK) {
         goto fail;

@@ -41,10 +41,30 @@ static bool has_lost_commit(const struct coordinator *coordinator, const struct 
     return had && !has;
 }
 
+/* Server processes of which no thread is lost. */
+static uint32_t count_servers_left(const struct coordinator *coordinator, const struct slot *lost)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t processes = coordinator->job->servers, count = 0;
+    for (uint32_t i = 0; i < processes && i < membership->server_count; i++) {
+        bool is_gone = false;
+        for (uint32_t at = i; at < membership->server_count; at += processes) {
+            const struct slot *slot = &membership->servers[at];
+            is_gone = is_gone || slot->state == SLOT_GONE || slot == lost;
+        }
+        count += !is_gone;
+    }
+    return count;
+}
+
 static bool are_enough(const struct coordinator *coordinator, uint32_t left,
                        const struct slot *lost, char *ret_why, size_t why_size)
 {
     const struct job *job = coordinator->job;
+    if (job->servers > 0 && count_servers_left(coordinator, lost) == 0) {
+        snprintf(ret_why, why_size, "no server is left");
+        return false;
+    }
     if (left > 0 && has_lost_commit(coordinator, lost)) {
         snprintf(ret_why, why_size,
                  "nobody is left who has what the program has committed, and has given it to "
@@ -72,7 +92,7 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         return false; // nobody has begun
     }
     bool is_worker = lost->role == ROLE_WORKER;
-    if (!is_worker && lost->index % job->servers == 0) {
+    if (!is_worker && lost->index % job->servers == 0 && job_first_server(job) == 0) {
         snprintf(ret_why, why_size, "the coordinator's own server cannot be done without");
         return false;
     }
@@ -83,7 +103,7 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         return false;
     }
     uint32_t left = count_left(coordinator) - (is_worker && is_left(job, lost->slot) ? 1 : 0);
-    return are_enough(coordinator, left, is_worker ? lost->slot : NULL, ret_why, why_size);
+    return are_enough(coordinator, left, lost->slot, ret_why, why_size);
 }
 
 /* Nobody has a step left to make. */

@@ -12,7 +12,7 @@
  *     generation 0: workers 0 1 2 3    worker 2 is lost
  *     generation 1: workers 0 1   3    slots 0 1 2 of the membership; ranks 0-1, 2, 3
  *
- * A server keeps its number, too, which is that of its first thread's slot; its thread t joins by
+ * A server keeps its number, too, which is that of its process; its thread t joins by
  * that number and t times JOB_SERVERS_MAX more. Slots of servers are dealt anew: thread t of the
  * k-th process that is left has slot t K + k, as ever (job_shard_count).
  *

@@ -1,7 +1,8 @@
 /* Keeps the books on a job's members. Pure.
  *
  * Workers and servers have slots of their own, 0 .. count-1. A slot is given only once. The number
- * of a slot is its index, unless the job has lost workers: see generation.h. */
+ * of a slot is its index, for servers counted from the process that is the first one
+ * (job_first_server), unless the job has lost workers: see generation.h. */
 #ifndef PS_SERVER_COORDINATOR_MEMBERSHIP_H
 #define PS_SERVER_COORDINATOR_MEMBERSHIP_H
 

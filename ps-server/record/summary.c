@@ -424,7 +424,8 @@ static json_t *culprit_json(const struct coordinator *coordinator)
     }
     // A process may have several of the servers' slots.
     bool is_worker = culprit->role == ROLE_WORKER;
-    uint32_t index = is_worker ? culprit->slot->number : culprit->index % coordinator->job->servers;
+    uint32_t first = is_worker ? culprit->index : culprit->index % coordinator->job->servers;
+    uint32_t index = membership_member(&coordinator->membership, culprit->role, first).slot->number;
     return json_pack("{s:s, s:i}", "role", role_name(culprit->role), "index", (int)index);
 }
 

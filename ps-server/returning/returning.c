@@ -24,7 +24,8 @@ static void forget_fault(struct job *job, const struct job *own)
 {
     const struct faults faults = faults_of(job), left = faults_of(own);
     const struct fault *kill = faults_next_kill(&faults), *next = faults_next_kill(&left);
-    bool is_coordinators = kill != NULL && kill->place == FAULT_AT_SHARD && job->servers > 0 &&
+    bool has_shard = job->servers > 0 && job_first_server(job) == 0;
+    bool is_coordinators = kill != NULL && kill->place == FAULT_AT_SHARD && has_shard &&
                            kill->number % job->servers == 0;
     if (is_coordinators && (next == NULL || next->place != kill->place ||
                             next->number != kill->number || next->step != kill->step)) {
@@ -78,7 +79,7 @@ enum status returning_generation(const struct message *back, const struct job *j
         next.workers[i].number = i; // until it says another one
     }
     for (uint32_t i = 0; i < next.server_count; i++) {
-        next.servers[i] = i; // likewise
+        next.servers[i] = job_first_server(job) + i; // likewise
     }
     snprintf(next.recoveries[0].reason, sizeof(next.recoveries[0].reason),
              "the coordinator was lost, and the workers trained on");
@@ -120,7 +121,8 @@ void returning_begin(struct returning *returning, const struct message *back, co
     coordinator->is_returned = true;
     generation_begin(generation, coordinator);
     for (uint32_t i = 0; back->generation == 0 && i < coordinator->membership.server_count; i++) {
-        coordinator->membership.servers[i].number = i; // of threads: see generation.h
+        // Of threads: see generation.h.
+        coordinator->membership.servers[i].number = job_first_server(coordinator->job) + i;
     }
     coordinator_port_say(&coordinator->port, false,
                          "the job is under way without a coordinator: its members come back");
@@ -296,11 +298,13 @@ static struct sender place_of(const struct returning *returning,
     if (membership_find(membership, peer, &known)) {
         return known;
     }
+    const struct job *job = coordinator->job;
     bool is_worker = member->role == ROLE_WORKER;
     // The coordinator's own server is never lost without it. A server's first thread joins for all.
-    bool is_known = member->has_rank && (is_worker ? returning->has_workers
-                                                   : returning->has_servers || member->rank == 0);
-    if (!is_known || (!is_worker && member->rank >= coordinator->job->servers)) {
+    bool is_own = !is_worker && member->rank == 0 && job_first_server(job) == 0;
+    bool is_thread = !is_worker && member->rank >= job_first_server(job) + job->servers;
+    bool is_known = is_worker ? returning->has_workers : is_own || returning->has_servers;
+    if (!member->has_rank || !is_known || is_thread) {
         return none;
     }
     known = membership_called(membership, member->role, member->rank);

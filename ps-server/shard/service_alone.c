@@ -1,12 +1,18 @@
-/* What a shard does when the coordinator of its job is lost: it knocks where the next one will
- * listen. Workers have the parameters of some shards and not of others then, so nobody goes on from
- * there. */
+/* What a shard does when the coordinator of its job is lost: it serves its workers, if they can go
+ * on, and knocks where the next one will listen. */
 #include "common/job/job_modes.h"
 #include "ps-server/shard/service_state.h"
 
-void service_await_coordinator(struct service *service)
+void service_prepare_alone(struct service *service)
 {
     service->member.outlast_ms = job_outlast_ms(&service->job);
+}
+
+/* Whether a coordinator can take it in as it is. If one shard was lost with the coordinator,
+ * workers have the parameters of some shards and not of others, and nobody goes on from there. */
+static bool may_go_on(const struct service *service)
+{
+    return job_trains_alone(&service->job) && service->is_running;
 }
 
 void service_knock(struct service *service)
@@ -15,13 +21,28 @@ void service_knock(struct service *service)
     if (!member->must_knock) {
         return;
     }
-    const struct wire_back back = {.begin_step = member->begin_step};
+    bool goes_on = may_go_on(service);
+    const struct wire_back back = {
+        .begin_step = member->begin_step,
+        .snapshot_step = service_checkpoint_let_go(service),
+    };
+    const struct wire_start start = {.phase = goes_on ? service->next_phase - 1 : 0};
     struct message message = {
         .kind = MESSAGE_BACK,
         .rank = service->index,
         .step = service->shard != NULL ? shard_version(service->shard) : 0,
         .generation = member->generation,
+        .start = goes_on ? &start : NULL,
         .back = &back,
     };
     member_knock(member, &service->job, &message);
+}
+
+void service_go(struct service *service)
+{
+    service->is_running = true;
+    if (service->member.is_alone) {
+        member_return(&service->member);
+        service_checkpoint_offer_again(service);
+    }
 }

@@ -14,6 +14,9 @@ static struct service_checkpoint *checkpoint_of(struct service *service)
 
 static void tell(struct service *service, const struct message *message)
 {
+    if (!member_reaches(&service->member)) {
+        return; // see service_checkpoint_offer_again
+    }
     if (channel_send(service->channel, service->member.coordinator, message, NULL, NULL) !=
         STATUS_OK) {
         log_debug("cannot send %s: the coordinator is gone", message_kind_name(message->kind));
@@ -23,6 +26,14 @@ static void tell(struct service *service, const struct message *message)
 /* That there is a snapshot, or why there is none. */
 static void offer(struct service *service, uint64_t steps, enum status reason)
 {
+    struct service_checkpoint *of = checkpoint_of(service);
+    bool is_told = member_reaches(&service->member);
+    if (is_told) {
+        of->told = steps;
+    } else if (reason != STATUS_OK) {
+        of->missed = steps;
+    }
+    of->is_offered = reason == STATUS_OK ? is_told : of->is_offered;
     const struct message message = {
         .kind = MESSAGE_SNAPSHOT, .rank = service->index, .step = steps, .reason = reason};
     tell(service, &message);
@@ -209,6 +220,33 @@ static void let_go(struct service *service)
     if (of->is_behind) {
         of->is_behind = false;
         catch_up(service);
+    }
+}
+
+uint64_t service_checkpoint_let_go(struct service *service)
+{
+    struct service_checkpoint *of = checkpoint_of(service);
+    of->announced = 0;
+    if (of->is_before_held) {
+        of->is_before_held = false;
+        snapshot_finish(&of->before);
+    }
+    if (of->is_held && of->is_offered) {
+        let_go(service);
+    }
+    return of->told;
+}
+
+void service_checkpoint_offer_again(struct service *service)
+{
+    struct service_checkpoint *of = checkpoint_of(service);
+    uint64_t missed = of->missed;
+    of->missed = 0;
+    if (of->is_held) {
+        offer(service, of->now.step, STATUS_OK);
+    }
+    if (missed > 0) {
+        offer(service, missed, STATUS_INTERRUPTED);
     }
 }
 

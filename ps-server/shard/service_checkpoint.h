@@ -21,8 +21,11 @@ struct service_checkpoint {
     uint64_t next;      // steps of the job after which the next one is; CHECKPOINTS_NEVER
     uint64_t announced; // by the coordinator; 0: none
     struct snapshot now;
-    bool is_held;   // `now` is offered, or on its way
-    bool is_behind; // the last one of the job waits for it
+    bool is_held;    // `now` is offered, or on its way
+    bool is_offered; // it was: there was a coordinator
+    uint64_t told;   // the newest step that was offered, or said to be missing; 0: none was
+    uint64_t missed; // the newest that could not be said to be missing; 0: there is none
+    bool is_behind;  // the last one of the job waits for it
 
     // A snapshot of the phase before that is still on its way.
     struct snapshot before;
@@ -39,6 +42,13 @@ struct service_checkpoint {
 enum status service_checkpoint_begin(struct service *service, uint64_t train_samples,
                                      uint32_t phase_index, bool *ret_is_ready);
 void service_checkpoint_finish(struct service *service);
+
+/* The coordinator was lost. Drops what it was offered, of which it may have had a part. Returns the
+ * newest step that it was told of. */
+uint64_t service_checkpoint_let_go(struct service *service);
+
+/* There is a coordinator again: offers what has become whole meanwhile. */
+void service_checkpoint_offer_again(struct service *service);
 
 /* Offers what has become whole. After every message. */
 void service_checkpoint_advance(struct service *service);

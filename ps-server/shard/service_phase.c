@@ -309,6 +309,7 @@ enum status service_begin_phase(struct service *service, const struct message *m
         return STATUS_OK; // not due: a coordinator of ours does not send it
     }
     service->next_phase++;
+    service->is_running = false;
     // Workers have all they need of the last phase, and read nothing of it any more.
     service_add_counts(service);
     shard_destroy(service->shard);

@@ -12,6 +12,7 @@
 #include "ps-server/shard/shard_service.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* One more shard of the same server. */
@@ -33,6 +34,7 @@ struct service {
     struct job job;
     uint32_t index;      // of its shard, among those of the job
     uint32_t next_phase; // that the next START begins
+    bool is_running;     // the phase before that one: GO came, and no START since
     struct shard *shard; // of this phase; NULL before, and in a phase without servers
     struct far_workers far;
 
@@ -76,10 +78,14 @@ enum status service_begin_phase(struct service *service, const struct message *m
  * fault_strike. */
 enum status service_strike(struct service *service);
 
-/* Before each look at the coordinator: for how long this shard would wait for the next one. */
-void service_await_coordinator(struct service *service);
+/* GO came: the phase runs, or there is a coordinator again (service_alone.c). */
+void service_go(struct service *service);
 
-/* After that: says BACK where a new connection was made. */
+/* Before each look at the coordinator: for how long this shard would wait for the next one. */
+void service_prepare_alone(struct service *service);
+
+/* After that: says BACK where a new connection was made, and whether this shard can be taken in as
+ * it is. If it cannot, it is told to join anew (STOP with AGAIN). */
 void service_knock(struct service *service);
 
 /* What service_begin_phase has made besides shards; once nobody reads it. */

@@ -155,7 +155,10 @@ static enum status handle_coordinator(struct service *service, const struct mess
     if (message->kind == MESSAGE_START) {
         return service_begin_phase(service, message);
     }
-    // GO is for workers: they speak first.
+    if (message->kind == MESSAGE_GO) {
+        service_go(service); // there is nothing to do: workers speak first
+        return STATUS_OK;
+    }
     enum status status = service_checkpoint_handle(service, message, &is_ready);
     return status == STATUS_OK && is_ready ? member_connected(&service->member) : status;
 }
@@ -233,7 +236,7 @@ static void tick(struct service *service, uint64_t now_ms)
         wait.index = is_waiting ? carriers_process(job_carriers(&service->job), rank) : 0;
         member_note_wait(&service->member, is_waiting ? &wait : NULL, now_ms);
     }
-    service_await_coordinator(service);
+    service_prepare_alone(service);
     member_tick(&service->member, now_ms, version);
     service_knock(service);
 }
@@ -399,7 +402,7 @@ static enum status open_trace(struct service *service, const char *host)
     if (is_first) {
         trace_describe(trace, &(struct trace_process){
                                   .role = "ps",
-                                  .number = service->index,
+                                  .number = job_first_server(job) + service->index,
                                   .host = host,
                                   .host_id = transport_host_id(),
                                   .is_unsynchronised = job_is_unsynchronised(job),

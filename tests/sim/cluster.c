@@ -100,6 +100,7 @@ static struct job job_of(const struct cluster_shape *shape)
         job.stall_fail = 10 * shape->lost_after;
     }
     job.outlast = shape->outlast;
+    job.coordinator_role = shape->is_apart ? COORDINATOR_APART : COORDINATOR_WITH_SHARD;
     job.on_loss = shape->redeals ? ON_LOSS_REDEAL : ON_LOSS_FAIL;
     job.min_workers = shape->min_workers > 0 ? shape->min_workers : job.min_workers;
     if (shape->checkpoint_every > 0) {
@@ -187,7 +188,7 @@ void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, u
     cluster->job = job_of(shape);
     snprintf(cluster->endpoint, sizeof(cluster->endpoint), "tcp://10.0.0.1:4000");
     cluster->servers[0] = world_start("ps 0", COORDINATOR_HOST, run_coordinator, cluster);
-    for (uint32_t i = 1; i < cluster->job.servers; i++) {
+    for (uint32_t i = 1; i < job_ps_count(&cluster->job); i++) {
         struct shard_of *of = malloc(sizeof(*of));
         char name[WORLD_NAME_BYTES];
         if (of == NULL) {
@@ -212,7 +213,7 @@ void cluster_return_coordinator(struct cluster *cluster)
 
 struct sim_process *cluster_process(const struct cluster *cluster, uint32_t number)
 {
-    uint32_t servers = cluster->job.servers > 0 ? cluster->job.servers : 1; // the coordinator's
+    uint32_t servers = job_ps_count(&cluster->job);
     if (number < servers) {
         return cluster->servers[number];
     }

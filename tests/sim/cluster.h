@@ -26,6 +26,7 @@ struct cluster_shape {
     bool resumes;                    // from the newest one on the disk
     double outlast;                  // seconds; 0: workers end with their coordinator
     uint32_t sum_every;              // steps; 0: never
+    bool is_apart;                   // --coordinator-role alone
 };
 
 #define CLUSTER_WRITTEN_MAX 64

@@ -5,9 +5,10 @@
  *
  *     it ends         every process that is left ends
  *     it is true      the job completes, on every worker with the parameters of an undisturbed one
- *     it is frugal    no worker of a ring leaves its generation: no step is made again. Where shard
- * 0 is lost with the coordinator, no process ends and there is one generation for each loss it is
- * bounded   without another coordinator, members end when --outlast is over */
+ *     it is frugal    no worker of a ring leaves its generation: no step is made again; nor where
+ * the coordinator has no shard. Where shard 0 is lost with the coordinator, no process ends and
+ * there is one generation for each loss it is bounded   without another coordinator, members end
+ * when --outlast is over */
 #include "tests/sim/cluster.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/drawing.h"
@@ -24,7 +25,7 @@
 
 #define MS_NS     UINT64_C(1000000)
 #define SECOND_NS UINT64_C(1000000000)
-#define SCENARIOS 400
+#define SCENARIOS 240
 
 #define OUTLAST 20 // seconds
 
@@ -34,6 +35,7 @@ struct plan {
     struct world_costs costs;
     uint32_t kills; // 1 or 2
     uint64_t wait_ns[2], gap_ns[2];
+    uint64_t write_ns; // that the disk takes for a call, at most
     bool returns;
 };
 
@@ -43,6 +45,12 @@ static uint32_t killed;
 static bool is_fair; // whenever it was killed, all workers trained
 
 static void kill_it(void *data);
+
+/* With the coordinator. */
+static bool loses_shard(const struct cluster_shape *shape)
+{
+    return shape->servers > 0 && !shape->is_apart;
+}
 
 static void come_back(void *data)
 {
@@ -59,7 +67,7 @@ static void kill_it(void *data)
     (void)data;
     for (uint32_t i = 0; i < plan.shape.workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
-        bool trains = worker->step > 0 || (killed > 0 && plan.shape.servers > 0);
+        bool trains = worker->step > 0 || (killed > 0 && loses_shard(&plan.shape));
         is_fair = is_fair && trains && !worker->is_over;
     }
     if (!is_fair || cluster.has_verdict) {
@@ -101,6 +109,9 @@ static struct plan draw_plan(uint64_t seed)
         drawn.wait_ns[i] = draw(&drawing, draw(&drawing, 2) == 0 ? SECOND_NS : 3 * SECOND_NS);
         drawn.gap_ns[i] = draw(&drawing, draw(&drawing, 2) == 0 ? 10 * MS_NS : 4 * SECOND_NS);
     }
+    drawn.shape.checkpoint_every = (uint32_t)draw(&drawing, 3) * 3;
+    drawn.shape.keep = 2;
+    drawn.write_ns = draw(&drawing, 2) == 0 ? 1 : 1 + draw(&drawing, 100 * MS_NS);
     return drawn;
 }
 
@@ -109,17 +120,25 @@ static struct plan draw_servers(uint64_t seed)
 {
     static const struct {
         const char *mode, *order;
-    } kinds[] = {
-        {"ps-sync", NULL}, {"ps-ssp:2", "seeded:constant:2"}, {"ps-async", "seeded:uniform:0..3"}};
+    } kinds[] = {{"ps-sync", NULL},
+                 {"ps-ssp:2", "seeded:constant:2"},
+                 {"ps-async", "seeded:uniform:0..3"},
+                 {"ps-async", NULL}};
     struct drawing drawing = {seed * 1000003};
-    uint64_t kind = draw(&drawing, 3);
+    uint64_t kind = draw(&drawing, 4);
     struct plan drawn = draw_plan(seed);
     drawn.shape.mode = kinds[kind].mode;
     drawn.shape.order = kinds[kind].order;
     drawn.shape.servers = 1 + (uint32_t)draw(&drawing, 3);
     drawn.shape.sum_every = kind == 0 ? drawn.shape.sum_every : 0;
-    drawn.shape.checkpoint_every = (uint32_t)draw(&drawing, 3) * 9;
-    drawn.shape.keep = 2;
+    return drawn;
+}
+
+/* Likewise where it is none of them. */
+static struct plan draw_apart(uint64_t seed)
+{
+    struct plan drawn = draw_servers(seed);
+    drawn.shape.is_apart = true;
     return drawn;
 }
 
@@ -132,6 +151,7 @@ static bool run(const struct plan *wanted)
     story_clear();
     cluster_begin(&cluster, &plan.shape, plan.seed, &plan.costs);
     disk_format();
+    disk_health()->write_ns = plan.write_ns;
     world_at(200 * MS_NS + plan.wait_ns[0], kill_it, NULL);
     bool has_ended = cluster_run(&cluster, 300 * SECOND_NS);
     if (is_fair && killed > 0 && !has_ended) {
@@ -144,7 +164,7 @@ static void judge(const struct plan *wanted)
 {
     float expected[SIM_VALUES_MAX];
     unsigned long long seed = wanted->seed;
-    uint32_t generations = wanted->shape.servers > 0 ? killed : 0;
+    uint32_t generations = loses_shard(&wanted->shape) ? killed : 0;
     if (!cluster.has_verdict || cluster.verdict != STATUS_OK) {
         fail_msg("seed %llu: the job does not complete\n%s", seed, story_text());
     }
@@ -161,10 +181,10 @@ static void judge(const struct plan *wanted)
     }
 }
 
-static void judge_all(struct plan (*draw_one)(uint64_t seed))
+static void judge_all(struct plan (*draw_one)(uint64_t seed), uint32_t scenarios)
 {
     uint32_t judged = 0, twice = 0;
-    for (uint64_t seed = 1; seed <= SCENARIOS; seed++) {
+    for (uint64_t seed = 1; seed <= scenarios; seed++) {
         const struct plan wanted = draw_one(seed);
         if (run(&wanted)) {
             judge(&wanted);
@@ -174,19 +194,25 @@ static void judge_all(struct plan (*draw_one)(uint64_t seed))
         world_end();
     }
     print_message("%u scenarios, the coordinator was killed twice in %u\n", judged, twice);
-    assert_true(judged > SCENARIOS / 4 && twice > SCENARIOS / 20);
+    assert_true(judged > scenarios / 4 && twice > scenarios / 20);
 }
 
 static void a_ring_outlasts_its_coordinator(void **state)
 {
     (void)state;
-    judge_all(draw_plan);
+    judge_all(draw_plan, SCENARIOS);
 }
 
 static void workers_and_servers_outlast_their_coordinator(void **state)
 {
     (void)state;
-    judge_all(draw_servers);
+    judge_all(draw_servers, SCENARIOS / 2);
+}
+
+static void workers_and_servers_train_on_without_a_coordinator_apart(void **state)
+{
+    (void)state;
+    judge_all(draw_apart, SCENARIOS / 2);
 }
 
 static void without_another_one_members_end_in_time(void **state)
@@ -212,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_outlasts_its_coordinator),
         cmocka_unit_test(workers_and_servers_outlast_their_coordinator),
+        cmocka_unit_test(workers_and_servers_train_on_without_a_coordinator_apart),
         cmocka_unit_test(without_another_one_members_end_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

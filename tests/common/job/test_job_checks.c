@@ -273,6 +273,22 @@ static void the_shards_of_all_servers_have_a_limit(void **state)
     assert_int_equal(job_shard_count(&job), 0);
 }
 
+static void a_coordinator_apart_is_a_process_of_its_own(void **state)
+{
+    (void)state;
+    struct job job = sample_job_resolved(SAMPLE_JOB("servers=3"));
+    assert_int_equal(job_ps_count(&job), 3);
+    assert_int_equal(job_first_server(&job), 0);
+    job = sample_job_resolved(SAMPLE_JOB("servers=3", "coordinator-role=alone"));
+    assert_int_equal(job_ps_count(&job), 4);
+    assert_int_equal(job_first_server(&job), 1);
+    job = sample_job_resolved(SAMPLE_JOB("mode=ring", "servers=3", "coordinator-role=alone"));
+    assert_int_equal(job_ps_count(&job), 1);
+    assert_int_equal(job_first_server(&job), 0);
+    sample_job_refuse(SAMPLE_JOB("servers=256", "coordinator-role=alone"),
+                      "more than 256 processes of ps");
+}
+
 static void nccl_says_what_it_does_not_do(void **state)
 {
     (void)state;
@@ -334,6 +350,7 @@ int main(void)
         cmocka_unit_test(one_worker_makes_no_rounds),
         cmocka_unit_test(the_connections_to_all_peers_have_a_limit),
         cmocka_unit_test(the_shards_of_all_servers_have_a_limit),
+        cmocka_unit_test(a_coordinator_apart_is_a_process_of_its_own),
         cmocka_unit_test(nccl_says_what_it_does_not_do),
         cmocka_unit_test(what_counts_for_nothing_in_a_mode_makes_no_other_job_of_it),
     };

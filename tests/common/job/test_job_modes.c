@@ -44,8 +44,10 @@ static void members_outlast_their_coordinator_and_a_ring_trains_on(void **state)
     const struct job later = SAMPLE_JOB("mode=ring", "epochs=2", "switch=epoch:1=ps-async");
     const struct job local = SAMPLE_JOB("mode=local"), none = SAMPLE_JOB("mode=ring", "outlast=0");
     const struct job gpu = SAMPLE_JOB("mode=ps-sync", "server-device=cuda");
+    const struct job apart = SAMPLE_JOB("mode=ps-sync", "coordinator-role=alone");
     assert_true(job_outlasts_coordinator(&ring) && job_trains_alone(&ring));
     assert_true(job_outlasts_coordinator(&sync) && !job_trains_alone(&sync));
+    assert_true(job_outlasts_coordinator(&apart) && job_trains_alone(&apart));
     assert_true(job_outlasts_coordinator(&later) && !job_trains_alone(&later));
     assert_false(job_outlasts_coordinator(&local) || job_outlasts_coordinator(&none));
     assert_false(job_outlasts_coordinator(&gpu));

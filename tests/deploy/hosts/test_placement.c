@@ -52,6 +52,19 @@ static void ranks_are_dealt_host_by_host(void **state)
     assert_false(placement_uses(&placement, 1));
 }
 
+static void servers_are_where_they_would_be_with_the_coordinator(void **state)
+{
+    (void)state;
+    struct job *job = make_job("ps-sync", 3, 3);
+    job->coordinator_role = COORDINATOR_APART;
+    place("a:2,b:2,c:2", job, 1);
+    assert_int_equal(placement.server_count, 4);
+    static const size_t expected[] = {1, 1, 2, 0};
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(placement.host_of_server[i], expected[i]);
+    }
+}
+
 static void hosts_that_are_away_take_nobody(void **state)
 {
     (void)state;
@@ -123,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_dealt_host_by_host),
+        cmocka_unit_test(servers_are_where_they_would_be_with_the_coordinator),
         cmocka_unit_test(hosts_that_are_away_take_nobody),
         cmocka_unit_test(servers_go_round_the_hosts_from_the_coordinator_on),
         cmocka_unit_test(more_workers_than_slots_are_refused_with_both_numbers),

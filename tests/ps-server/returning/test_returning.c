@@ -220,6 +220,39 @@ static void members_of_servers_join_the_next_generation(void **state)
     end(&back);
 }
 
+static void all_train_on_if_no_shard_was_lost(void **state)
+{
+    struct comeback back;
+    (void)state;
+    for (uint32_t runs = 0; runs < 2; runs++) { // whether the server trains
+        begin_in(&back, "ps-sync", 1, 100);
+        const struct coordinator *coordinator = &back.story.coordinator;
+        back.story.job.coordinator_role = COORDINATOR_APART;
+        struct message server = say(&back, 0, 20);
+        back.member.role = ROLE_SERVER;
+        back.member.rank = 1;
+        server.layout = NULL;
+        server.start = runs ? server.start : NULL;
+        struct generation first = back.generation;
+        assert_int_equal(
+            returning_generation(&server, &back.story.job, 1.5, 1, 100, &back.generation),
+            STATUS_OK);
+        generation_finish(&first);
+        assert_int_equal(back.generation.servers[0], 1);
+        returning_begin(&back.returning, &server, &back.story.job, &back.generation,
+                        &back.story.coordinator);
+        assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator, 21,
+                                   &server, 100));
+        for (uint32_t rank = 0; rank < WORKERS; rank++) {
+            assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
+            assert_true(take(&back, rank, 20, 100));
+        }
+        assert_int_equal(count_sent(&back, MESSAGE_GO), runs ? WORKERS + 1 : 0);
+        assert_int_equal(coordinator->verdict, runs ? STATUS_OK : STATUS_AGAIN);
+        end(&back);
+    }
+}
+
 static void one_that_was_started_again_counts_as_back(void **state)
 {
     struct comeback back;
@@ -408,6 +441,7 @@ int main(void)
         cmocka_unit_test(one_that_knocks_twice_counts_once),
         cmocka_unit_test(all_join_anew_if_one_is_elsewhere),
         cmocka_unit_test(members_of_servers_join_the_next_generation),
+        cmocka_unit_test(all_train_on_if_no_shard_was_lost),
         cmocka_unit_test(one_that_was_started_again_counts_as_back),
         cmocka_unit_test(of_a_job_that_has_lost_workers_numbers_say_nothing),
         cmocka_unit_test(who_asks_again_is_not_lost),
