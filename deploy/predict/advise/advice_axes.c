@@ -3,13 +3,13 @@
 
 #include "common/job/job_choices.h"
 
+#include <math.h>
 #include <stdio.h>
 
-#define MIB            1048576.0
-#define BUCKET_LEAST   0.25 // MiB, as --bucket-mb auto tries them
-#define BUCKET_MOST    64.0
-#define LAYOUT_ROOM    (LAYOUT_BUCKETS_MAX / 2)
-#define FLOATS_OF(mib) ((mib)*MIB / 4)
+#define MIB          1048576.0
+#define BUCKET_LEAST 0.25                       // MiB, as --bucket-mb auto tries them
+#define BUCKET_SIZES 9                          // up to 64 MiB
+#define LAYOUT_ROOM  (0.5 * LAYOUT_BUCKETS_MAX) // buckets
 
 void advice_values_add(struct advice_values *values, double value)
 {
@@ -146,9 +146,9 @@ static void list_buckets(const struct basis *basis, struct advice_values *values
         total += (double)basis->costs.layers[i].parameters;
     }
     advice_values_add(values, basis->job.bucket_mb);
-    for (double size = BUCKET_LEAST; size <= BUCKET_MOST; size *= 2) {
-        if (total / FLOATS_OF(size) + basis->costs.layer_count < LAYOUT_ROOM &&
-            FLOATS_OF(size / 2) < total) {
+    for (int i = 0; i < BUCKET_SIZES; i++) {
+        double size = ldexp(BUCKET_LEAST, i), floats = size * MIB / 4;
+        if (total / floats + basis->costs.layer_count < LAYOUT_ROOM && floats < 2 * total) {
             advice_values_add(values, size);
         }
     }
