@@ -269,12 +269,12 @@ static json_t *state_json(const struct study *study, const struct advice_design 
 {
     char limiter[DESIGN_BYTES];
     write_limiter(study, point, limiter);
-    json_t *state = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f}", "choices",
-                              choices_json(design, picks), "images_per_s", point->made.images_per_s,
-                              "speed_up", point->speed_up, "efficiency_percent",
-                              100 * point->efficiency, "step_ms", 1e3 * point->made.step_s,
-                              "staleness_mean", staleness_mean(&point->made.staleness), "limiter",
-                              limiter, "limiter_gain_percent", 100 * point->limiter_gain);
+    json_t *state = json_pack(
+        "{s:o, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f}", "choices", choices_json(design, picks),
+        "images_per_s", point->made.images_per_s, "speed_up", point->speed_up, "efficiency_percent",
+        100 * point->efficiency, "step_ms", 1e3 * point->made.step_s, "staleness_mean",
+        staleness_mean(&point->made.staleness), "limiter", limiter, "limiter_gain_percent",
+        100 * point->limiter_gain, "reduction_error_percent", 100 * point->made.reduction_error);
     study_target_add_json(study, point, state);
     return state;
 }

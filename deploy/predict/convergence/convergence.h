@@ -6,7 +6,7 @@
  * modes, of one worker's batch where each gradient is an update. So a row says how many updates
  * training takes at so many images and so much staleness. Between two rows of equal images updates
  * are linear in the staleness. Between two numbers of images the logarithm of updates is linear in
- * that of images. Beyond the rows nothing is said.
+ * that of images. Beyond the rows nothing is said, but for a staleness within 5 % of the last row.
  *
  * Rows that differ in other options (a rate, an optimizer) are recipes of their own, and are never
  * mixed. Of several, the one that takes fewest steps counts. */

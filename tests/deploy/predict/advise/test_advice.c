@@ -149,6 +149,7 @@ static void test_threads_change_nothing(void **state)
     for (int is_json = 0; is_json < 2; is_json++) {
         char *one = print(1, is_json), *four = print(4, is_json);
         assert_string_equal(one, four);
+        has(one, is_json ? "\"command\": \"ringside run --mode " : "  ringside run --mode ");
         free(one);
         free(four);
     }

@@ -145,6 +145,19 @@ static void test_beyond_rows_nothing_is_said(void **state)
     close_test(&test);
 }
 
+static void test_a_row_that_is_as_good_as_there_counts(void **state)
+{
+    (void)state;
+    struct convergence_test test;
+    open_test(&test, HEADINGS "x,1,1,0,1000,ps-async,1,64,1\n"
+                              "x,1,1,1.98,1500,ps-async,1,64,1\n"); // a constant staleness of 2
+    struct target target = find(&test, "ps-async", 1, 64, 2);
+    has_steps(&target, 1500);
+    target = find(&test, "ps-async", 1, 64, 2.1);
+    is_unknown(&target, "the highest has 1.98");
+    close_test(&test);
+}
+
 static void test_recipes_are_not_mixed_and_the_quickest_counts(void **state)
 {
     (void)state;
@@ -221,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_between_rows_updates_are_linear_in_the_staleness),
         cmocka_unit_test(test_between_rows_logarithms_are_linear_in_the_images),
         cmocka_unit_test(test_beyond_rows_nothing_is_said),
+        cmocka_unit_test(test_a_row_that_is_as_good_as_there_counts),
         cmocka_unit_test(test_recipes_are_not_mixed_and_the_quickest_counts),
         cmocka_unit_test(test_rows_of_another_algorithm_do_not_count),
         cmocka_unit_test(test_softsync_takes_the_images_of_several_gradients),
