@@ -9,6 +9,7 @@
 #include "deploy/command/commands.h"
 #include "deploy/command/predict_results.h"
 #include "deploy/predict/advise/advice.h"
+#include "deploy/predict/faults/fault_study.h"
 #include "deploy/predict/parallel.h"
 #include "deploy/predict/study.h"
 #include "deploy/predict/study_lists.h"
@@ -32,7 +33,8 @@ struct predict_options {
     enum transport_kind transport;
     struct codec compress;
     double bucket_mb;
-    char straggler[JOB_PATH_BYTES];
+    char straggler[JOB_PATH_BYTES], faults[JOB_PATH_BYTES];
+    uint64_t job_steps;
     uint64_t seed;
     bool approximate, advise, json;
     bool is_kept[ADVICE_AXES]; // of the axes of advice: a value was given
@@ -140,6 +142,19 @@ static const struct option rows[] = {
      .metavar = "WHO",
      .help = "slows workers down, as of ringside run: rank=R,factor=F, or "
              "dist=exponential:mean=20ms,share=P; may be repeated"},
+    {.name = "fault",
+     FIELD(LIST, faults),
+     .fallback = "none",
+     .is_valid = job_faults_are_valid,
+     .metavar = "WHAT",
+     .help = "also predicts what faults cost a whole job, as of ringside run: "
+             "rank=2,step=100,kill, rank=2,step=100,stop=5s, after=step:150,join; may be repeated"},
+    {.name = "job-steps",
+     FIELD(U64, job_steps),
+     .fallback = "1000",
+     OPTION_RANGE(1, 1e9),
+     .metavar = "COUNT",
+     .help = "steps of the whole job that --fault strikes"},
     {.name = "seed",
      FIELD(U64, seed),
      .fallback = "1",
@@ -264,15 +279,18 @@ static enum status check_effects(const struct option_program *program, const str
             return STATUS_INVALID;
         }
     }
-    const char *idle = options_was_given(program, "servers") && !has_servers   ? "servers"
-                       : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
-                       : options_was_given(program, "transport") && !exchanges ? "transport"
-                       : options_was_given(program, "compress") && !exchanges  ? "compress"
-                       : options_was_given(program, "gradients-per-update") && !has_staleness
-                           ? "gradients-per-update"
-                       : options_was_given(program, "backup") && !has_sync      ? "backup"
-                       : options_was_given(program, "sync-every") && !exchanges ? "sync-every"
-                                                                                : NULL;
+    const char *idle =
+        options_was_given(program, "servers") && !has_servers   ? "servers"
+        : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
+        : options_was_given(program, "transport") && !exchanges ? "transport"
+        : options_was_given(program, "compress") && !exchanges  ? "compress"
+        : options_was_given(program, "gradients-per-update") && !has_staleness
+            ? "gradients-per-update"
+        : options_was_given(program, "job-steps") && !options_was_given(program, "fault")
+            ? "job-steps"
+        : options_was_given(program, "backup") && !has_sync      ? "backup"
+        : options_was_given(program, "sync-every") && !exchanges ? "sync-every"
+                                                                 : NULL;
     if (idle != NULL) {
         log_error("--%s has no effect in the modes of --mode%s; leave it out", idle,
                   exchanges ? "" : " with one worker");
@@ -283,6 +301,11 @@ static enum status check_effects(const struct option_program *program, const str
 
 static enum status check_outputs(const struct predict_options *options)
 {
+    if (strcmp(options->faults, "none") != 0 && options->advise) {
+        log_error("--fault has no effect with --advise, which searches without faults; leave it "
+                  "out");
+        return STATUS_INVALID;
+    }
     if (options->out[0] != '\0' && options->advise) {
         log_error("--out has no effect with --advise, whose result is text; leave it out");
         return STATUS_INVALID;
@@ -314,8 +337,13 @@ static void take_places(const struct network *network, struct study *study)
     study_cross(study);
 }
 
+static bool has_faults(const struct predict_options *options)
+{
+    return strcmp(options->faults, "none") != 0;
+}
+
 static enum status predict(const struct predict_options *options, struct study *study,
-                           struct costs *costs)
+                           struct fault_study *faults, struct costs *costs)
 {
     struct network network = {0};
     enum status status = costs_read(options->costs, costs);
@@ -344,9 +372,9 @@ static enum status predict(const struct predict_options *options, struct study *
         status = folder_make(options->out, NULL);
     }
     if (status == STATUS_OK) {
-        status = options->advise
-                     ? predict_results_advise(study, options->is_kept, options->json)
-                     : predict_results_make(study, options->json, options->out, options->command);
+        status = options->advise ? predict_results_advise(study, options->is_kept, options->json)
+                                 : predict_results_make(study, faults, options->json, options->out,
+                                                        options->command);
     }
     convergence_finish(&convergence);
     network_finish(&network);
@@ -389,7 +417,8 @@ static void fill_study(const struct predict_options *options, struct study *stud
     study->threads = options->threads;
 }
 
-static enum exit_code run(int argc, char **argv, struct study *study, struct costs *costs)
+static enum exit_code run(int argc, char **argv, struct study *study, struct fault_study *faults,
+                          struct costs *costs)
 {
     struct predict_options options = {.advise = false};
     bool is_done = false;
@@ -424,21 +453,25 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct cos
     if (check_files(&options) != STATUS_OK || check_outputs(&options) != STATUS_OK ||
         study_take_what_ifs(options.what_ifs, study) != STATUS_OK ||
         study_take_lists(options.modes, options.servers, options.workers, study) != STATUS_OK ||
-        check_effects(&program, study, options.advise) != STATUS_OK) {
+        check_effects(&program, study, options.advise) != STATUS_OK ||
+        (has_faults(&options) &&
+         fault_study_take(study, options.faults, options.job_steps, faults) != STATUS_OK)) {
         return EXIT_USAGE;
     }
-    return exit_code(predict(&options, study, costs));
+    return exit_code(predict(&options, study, faults, costs));
 }
 
 enum exit_code command_predict(int argc, char **argv)
 {
     struct study *study = calloc(1, sizeof(*study));
+    struct fault_study *faults = calloc(1, sizeof(*faults));
     struct costs *costs = calloc(1, sizeof(*costs));
     enum exit_code code = EXIT_FAILED;
-    if (study != NULL && costs != NULL) {
-        code = run(argc, argv, study, costs);
+    if (study != NULL && faults != NULL && costs != NULL) {
+        code = run(argc, argv, study, faults, costs);
     }
     free(costs);
+    free(faults);
     free(study);
     return code;
 }

@@ -19,7 +19,8 @@ static enum status print_json(json_t *object)
 }
 
 /* NULL: no memory. The caller owns it. */
-static json_t *all_json(const struct study *study, const struct crossover_list *crossovers)
+static json_t *all_json(const struct study *study, const struct crossover_list *crossovers,
+                        const struct fault_study *faults)
 {
     json_t *object = study_json(study), *what_ifs = json_object_get(object, "what_ifs");
     json_object_set_new(object, "crossovers", crossover_json(crossovers, NULL));
@@ -27,23 +28,31 @@ static json_t *all_json(const struct study *study, const struct crossover_list *
         json_object_set_new(json_array_get(what_ifs, i), "crossovers",
                             crossover_json(crossovers, &study->what_ifs[i]));
     }
+    if (faults->study != NULL) {
+        json_object_set_new(object, "with_faults", fault_study_json(faults));
+    }
     return object;
 }
 
-static void print_text(const struct study *study, const struct crossover_list *crossovers)
+static void print_text(const struct study *study, const struct crossover_list *crossovers,
+                       const struct fault_study *faults)
 {
     study_print(study, stdout);
     if (study->what_if_count > 0) {
         study_print_what_ifs(study, stdout);
     }
     crossover_print(crossovers, stdout);
+    if (faults->study != NULL) {
+        fault_study_print(faults, stdout);
+    }
     study_print_left_out(study, stdout);
 }
 
 static enum status write_report(const struct study *study, const struct crossover_list *crossovers,
-                                const char *folder, const char *command)
+                                const struct fault_study *faults, const char *folder,
+                                const char *command)
 {
-    json_t *object = all_json(study, crossovers);
+    json_t *object = all_json(study, crossovers, faults);
     const struct prediction_report report = {study, crossovers, object, command};
     enum status status =
         object != NULL ? prediction_report_write(folder, &report) : STATUS_NO_MEMORY;
@@ -54,21 +63,24 @@ static enum status write_report(const struct study *study, const struct crossove
     return status;
 }
 
-enum status predict_results_make(struct study *study, bool is_json, const char *folder,
-                                 const char *command)
+enum status predict_results_make(struct study *study, struct fault_study *faults, bool is_json,
+                                 const char *folder, const char *command)
 {
     struct crossover_list crossovers = {NULL, 0};
     enum status status = study_make(study);
     if (status == STATUS_OK) {
         status = crossover_list_make(study, &crossovers);
     }
+    if (status == STATUS_OK && faults->study != NULL) {
+        status = fault_study_make(faults);
+    }
     if (status == STATUS_OK && is_json) {
-        status = print_json(all_json(study, &crossovers));
+        status = print_json(all_json(study, &crossovers, faults));
     } else if (status == STATUS_OK) {
-        print_text(study, &crossovers);
+        print_text(study, &crossovers, faults);
     }
     if (status == STATUS_OK && folder[0] != '\0') {
-        status = write_report(study, &crossovers, folder, command);
+        status = write_report(study, &crossovers, faults, folder, command);
     }
     crossover_list_finish(&crossovers);
     return status;

@@ -119,6 +119,38 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
                                : status;
 }
 
+/* One of its times, or what is assumed in its place. */
+static enum status read_recovery_time(const struct fields *fields, const char *name,
+                                      double assumed_s, double *ret_s, bool *ret_is_given)
+{
+    *ret_s = assumed_s;
+    *ret_is_given = json_object_get(fields->object, name) != NULL;
+    return *ret_is_given ? fields_quantity(fields, name, QUANTITY_TIME, true, ret_s) : STATUS_OK;
+}
+
+static enum status read_recovery(const char *file, json_t *object, struct recovery *recovery)
+{
+    static const char *const names[] = {"notice", "go-on", "join", "copy-every", NULL};
+    const struct fields fields = {file, "recovery", object};
+    enum status status = object != NULL ? fields_check_names(&fields, names) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = read_recovery_time(&fields, "notice", RECOVERY_NOTICE_S, &recovery->notice_s,
+                                    &recovery->has_notice);
+    }
+    if (status == STATUS_OK) {
+        status = read_recovery_time(&fields, "go-on", RECOVERY_GO_ON_S, &recovery->go_on_s,
+                                    &recovery->has_go_on);
+    }
+    if (status == STATUS_OK) {
+        status = read_recovery_time(&fields, "join", RECOVERY_JOIN_S, &recovery->join_s,
+                                    &recovery->has_join);
+    }
+    return status == STATUS_OK
+               ? read_recovery_time(&fields, "copy-every", RECOVERY_COPY_EVERY_S,
+                                    &recovery->copy_every_s, &recovery->has_copy_every)
+               : status;
+}
+
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
     static const char *const names[] = {"comment",
@@ -138,6 +170,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "carriage-message",
                                         "turns",
                                         "message-bandwidth",
+                                        "recovery",
                                         NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
@@ -179,9 +212,13 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     if (status == STATUS_OK) {
         status = read_cores(fields, costs);
     }
+    if (status == STATUS_OK) {
+        status =
+            read_spread(fields->file, json_object_get(fields->object, "spread"), &costs->spread);
+    }
     return status == STATUS_OK
-               ? read_spread(fields->file, json_object_get(fields->object, "spread"),
-                             &costs->spread)
+               ? read_recovery(fields->file, json_object_get(fields->object, "recovery"),
+                               &costs->recovery)
                : status;
 }
 

@@ -21,6 +21,12 @@ struct spread {
     double shape;   // pareto: above 1, so that there is a mean
 };
 
+/* What a process that is lost, or comes, costs besides the steps that are made again. */
+struct recovery {
+    double notice_s, go_on_s, join_s, copy_every_s;
+    bool has_notice, has_go_on, has_join, has_copy_every; // given; otherwise assumed
+};
+
 struct cost_layer {
     uint64_t parameters;
     double forward_s, backward_s;
@@ -43,8 +49,16 @@ struct costs {
     double carriage_bandwidth; // and bytes per second; 0: in no time
     double crowding, turns;    // how many times as long computing takes: where all cores are busy,
                                // and with two threads that compute on each (cores.h); 0 for 1
-    bool is_measured;          // the file says from what
+    struct recovery recovery;
+    bool is_measured; // the file says from what
 };
+
+/* What is assumed: a killed process is noticed at once; the others as docs/BENCHMARKS.md has
+ * measured them of a small model, and as the coordinator makes copies. */
+#define RECOVERY_NOTICE_S     0.01
+#define RECOVERY_GO_ON_S      0.1
+#define RECOVERY_JOIN_S       0.2
+#define RECOVERY_COPY_EVERY_S 1.0
 
 /* Reads a file. Logs what is wrong. */
 enum status costs_read(const char *file, struct costs *ret_costs);
