@@ -46,7 +46,7 @@ static void find_busiest(const struct course *course, const double *before, cons
     made->busiest_link = NETWORK_NONE;
     for (uint32_t i = 0; i < links && seconds > 0; i++) {
         uint32_t link = is_reduced ? course->reduction.origins[i] : i;
-        double bandwidth = course->whole->links[link].bandwidth;
+        double bandwidth = network_free(&course->whole->links[link]);
         double bytes = (after[i] - before[i]) * (is_reduced ? course->reduction.scales[i] : 1);
         if (bandwidth > 0 && bytes / bandwidth / seconds > made->busiest_use) {
             made->busiest_use = bytes / bandwidth / seconds;

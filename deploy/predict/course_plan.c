@@ -52,7 +52,7 @@ static struct all_reduce_limits find_limits(const struct course *course)
     uint32_t workers = course->job->workers;
     struct all_reduce_path path = {.message_ns = (uint64_t)(course->costs->message_s * 1e9)};
     struct network_route route;
-    double bandwidth = course->network->flow_bandwidth;
+    double bandwidth = 0;
     uint64_t all = course->layout.value_count;
     switch (course->job->all_reduce) {
     case ALL_REDUCE_CHOICE_HALVING:
@@ -69,8 +69,9 @@ static struct all_reduce_limits find_limits(const struct course *course)
         return (struct all_reduce_limits){0};
     }
     network_find_route(course->network, course->hosts[0], course->hosts[workers - 1], &route);
+    bandwidth = route.flow_bandwidth;
     for (uint32_t i = 0; i < route.link_count; i++) {
-        double own = course->network->links[route.links[i]].bandwidth;
+        double own = network_free(&course->network->links[route.links[i]]);
         bandwidth = own > 0 && (bandwidth <= 0 || own < bandwidth) ? own : bandwidth;
     }
     path.latency_ns = (uint64_t)(route.latency_s * 1e9) + 2 * path.message_ns;

@@ -195,7 +195,8 @@ static void end_flow(struct engine *engine)
 {
     uint32_t packet = flows_end_next(engine->flows, engine->now);
     struct connection *connection = &engine->connections.list[engine->packets[packet].connection];
-    connection->bytes += engine->packets[packet].bytes;
+    double counted = engine->packets[packet].counted_bytes;
+    connection->bytes += counted > 0 ? counted : engine->packets[packet].bytes;
     if (engine->packets[packet].is_moved) {
         add_event(engine, engine->now, EVENT_SMALL, packet, 0);
     } else {

@@ -23,6 +23,7 @@ struct engine;
 struct packet {
     uint32_t from, to; // processes
     double bytes;
+    double counted_bytes; // of them on links; 0: all of them
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
     bool is_lent;              // its values stay where they are: no link carries them

@@ -19,6 +19,7 @@ struct flow_class {
     uint32_t link_count;
     struct flow *flows;                 // a heap, owned
     uint32_t count, room, shared_count; // shared: when rates were given last
+    double most;                        // bytes per second of one flow
     double served;                      // bytes of each flow, until `since`
     double rate, since;
     double end; // of its first flow
@@ -40,7 +41,8 @@ struct link_state {
 
 struct flows {
     const struct network *network;
-    double most;                // bytes per second of one flow
+    double most;                // bytes per second of one flow, where loss allows it
+    bool has_limits;            // classes whose flows have less
     struct flow_class *classes; // owned as the others
     uint32_t class_count, class_room;
     uint32_t *table; // chains of classes, by their links
@@ -109,9 +111,11 @@ static void mark_dirty(struct flows *flows, uint32_t index)
     }
 }
 
-static uint32_t *chain_of(struct flows *flows, const uint32_t *links, uint32_t count)
+static uint32_t *chain_of(struct flows *flows, const uint32_t *links, uint32_t count, double most)
 {
     uint64_t hash = count;
+    memcpy(&hash, &most, sizeof(hash));
+    hash += count;
     for (uint32_t i = 0; i < count; i++) {
         hash = (hash ^ links[i]) * UINT64_C(0x9E3779B97F4A7C15);
         hash ^= hash >> 32;
@@ -135,14 +139,14 @@ static bool grow_table(struct flows *flows)
     flows->table_size = size;
     for (uint32_t i = 0; i < flows->class_count; i++) {
         struct flow_class *class = &flows->classes[i];
-        uint32_t *chain = chain_of(flows, class->links, class->link_count);
+        uint32_t *chain = chain_of(flows, class->links, class->link_count, class->most);
         class->next = *chain;
         *chain = i + 1;
     }
     return true;
 }
 
-static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t count)
+static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t count, double most)
 {
     uint32_t index = flows->class_count;
     if (!grow_table(flows) ||
@@ -151,13 +155,17 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
         !array_has_room((void **)&flows->heap, index, &flows->heap_room, sizeof(*flows->heap))) {
         return UINT32_MAX;
     }
-    uint32_t *chain = chain_of(flows, links, count);
+    uint32_t *chain = chain_of(flows, links, count, most);
     struct flow_class *class = &flows->classes[index];
-    *class = (struct flow_class){
-        .link_count = count, .end = DBL_MAX, .heap_place = flows->heap_count, .next = *chain};
+    *class = (struct flow_class){.link_count = count,
+                                 .most = most,
+                                 .end = DBL_MAX,
+                                 .heap_place = flows->heap_count,
+                                 .next = *chain};
     memcpy(class->links, links, count * sizeof(*links));
     flows->heap[flows->heap_count++] = index;
     flows->class_count++;
+    flows->has_limits = flows->has_limits || most < flows->most;
     *chain = index + 1;
     return index;
 }
@@ -165,21 +173,22 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
 uint32_t flows_class_of(struct flows *flows, const struct network_route *route)
 {
     uint32_t links[NETWORK_ROUTE_MAX], count = 0;
+    double most = route->flow_bandwidth > 0 ? route->flow_bandwidth : flows->most;
     for (uint32_t i = 0; i < route->link_count; i++) {
         links[count] = route->links[i];
         count += flows->network->links[route->links[i]].may_saturate;
     }
     if (flows->table_size > 0) {
-        for (uint32_t at = *chain_of(flows, links, count); at > 0;
+        for (uint32_t at = *chain_of(flows, links, count, most); at > 0;
              at = flows->classes[at - 1].next) {
             const struct flow_class *class = &flows->classes[at - 1];
-            if (class->link_count == count &&
+            if (class->link_count == count && class->most == most &&
                 memcmp(class->links, links, count * sizeof(*links)) == 0) {
                 return at - 1;
             }
         }
     }
-    return add_class(flows, links, count);
+    return add_class(flows, links, count, most);
 }
 
 /* Puts a class into the lists of its links, as it has flows now. */
@@ -259,7 +268,7 @@ static void reach(struct flows *flows, uint32_t index)
     struct link_state *link = &flows->links[index];
     if (link->mark != flows->mark) {
         link->mark = flows->mark;
-        link->free = flows->network->links[index].bandwidth;
+        link->free = network_free(&flows->network->links[index]);
         link->unfrozen = 0;
         flows->is_out_of_memory = !list_add(&flows->reached, index) || flows->is_out_of_memory;
     }
@@ -346,10 +355,21 @@ static double share_of(const struct link_state *link)
     return link->free > 0 ? link->free / link->unfrozen : 0;
 }
 
+/* The least that flows of an unfrozen class may have by themselves. */
+static double least_most(const struct flows *flows)
+{
+    double least = flows->most;
+    for (uint32_t i = 0; i < flows->component.count && flows->has_limits; i++) {
+        const struct flow_class *class = &flows->classes[flows->component.items[i]];
+        least = !class->is_frozen && class->most < least ? class->most : least;
+    }
+    return least;
+}
+
 /* Drops the links without unfrozen flows, and finds the least share that one of the others has. */
 static double find_limit(struct flows *flows)
 {
-    double limit = flows->most;
+    double limit = least_most(flows);
     uint32_t kept = 0;
     for (uint32_t r = 0; r < flows->reached.count; r++) {
         const struct link_state *link = &flows->links[flows->reached.items[r]];
@@ -372,9 +392,10 @@ bool flows_share(struct flows *flows, double now)
     for (uint32_t left = flows->component.count; left > 0;) {
         double limit = find_limit(flows);
         double rate = limit > 1 ? limit : 1; // rounding may leave nothing
-        for (uint32_t i = 0; i < flows->component.count && limit >= flows->most; i++) {
+        bool may_be_own = flows->has_limits || limit >= flows->most;
+        for (uint32_t i = 0; i < flows->component.count && may_be_own; i++) {
             uint32_t index = flows->component.items[i];
-            if (!flows->classes[index].is_frozen) {
+            if (!flows->classes[index].is_frozen && flows->classes[index].most <= limit) {
                 set_rate(flows, index, rate, now);
                 left--;
             }

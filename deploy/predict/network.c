@@ -1,4 +1,4 @@
-/* Reads a network, checks that it is one tree, and finds ways through it. */
+/* Reads a network, and checks that it is one tree. */
 #include "deploy/predict/network.h"
 
 #include "common/base/log.h"
@@ -19,6 +19,22 @@ static uint32_t add_link(struct network *network, const char *name, const char *
     return network->link_count++;
 }
 
+/* Others' traffic on the link of a host or a switch, in each direction, and loss. */
+static enum status read_traffic(const struct fields *fields, struct network_link *ret_traffic)
+{
+    enum status status =
+        fields_quantity(fields, "background", QUANTITY_BANDWIDTH, false, &ret_traffic->background);
+    return status == STATUS_OK ? fields_number(fields, "loss", 0, 0.5, false, &ret_traffic->loss)
+                               : status;
+}
+
+static void add_traffic(struct network *network, uint32_t up, uint32_t down,
+                        const struct network_link *traffic)
+{
+    network->links[up].background = network->links[down].background = traffic->background;
+    network->links[up].loss = network->links[down].loss = traffic->loss;
+}
+
 static uint32_t find_switch(const struct network *network, const char *name)
 {
     for (uint32_t i = 0; i < network->switch_count; i++) {
@@ -32,8 +48,8 @@ static uint32_t find_switch(const struct network *network, const char *name)
 static enum status read_switch(const char *file, json_t *object, size_t index,
                                struct network *network)
 {
-    static const char *const names[] = {"name",    "to", "bandwidth", "oversubscription",
-                                        "latency", NULL};
+    static const char *const names[] = {"name",    "to",         "bandwidth", "oversubscription",
+                                        "latency", "background", "loss",      NULL};
     char place[32];
     snprintf(place, sizeof(place), "switches[%zu]", index);
     const struct fields fields = {file, place, object};
@@ -52,6 +68,9 @@ static enum status read_switch(const char *file, json_t *object, size_t index,
     }
     if (status == STATUS_OK) {
         status = fields_number(&fields, "oversubscription", 1, 1e6, false, &own->oversubscription);
+    }
+    if (status == STATUS_OK) {
+        status = read_traffic(&fields, &own->traffic);
     }
     if (status == STATUS_OK && own->bandwidth > 0 && own->oversubscription > 0) {
         status = fields_refuse(&fields, "oversubscription", "and bandwidth exclude each other");
@@ -73,11 +92,12 @@ static enum status connect_switch(const char *file, json_t *object, size_t index
     struct network_switch *own = &network->switches[index];
     const char *to = NULL;
     enum status status = fields_text(&fields, "to", false, &to);
-    bool has_link = own->bandwidth > 0 || own->oversubscription > 0 || own->latency_s > 0;
+    bool has_link = own->bandwidth > 0 || own->oversubscription > 0 || own->latency_s > 0 ||
+                    own->traffic.background > 0 || own->traffic.loss > 0;
     if (status == STATUS_OK && to == NULL) {
         return has_link ? fields_refuse(&fields, "to",
-                                        "is missing, so bandwidth, oversubscription "
-                                        "and latency have no link")
+                                        "is missing, so bandwidth, oversubscription, latency, "
+                                        "background and loss have no link")
                         : STATUS_OK;
     }
     own->above = status == STATUS_OK ? find_switch(network, to) : NETWORK_NONE;
@@ -90,14 +110,15 @@ struct host_group {
     double count, workers, servers, cores, nic, memory;
     const char *machine; // NULL: each has one to itself
     struct network_host host;
+    struct network_link traffic;
 };
 
 static enum status read_group(const struct fields *fields, const struct network *network,
                               struct host_group *group)
 {
     static const char *const names[] = {
-        "name",    "count",  "workers", "servers",        "switch",  "nic",
-        "latency", "memory", "cores",   "memory-latency", "machine", NULL};
+        "name",   "count", "workers",        "servers", "switch",     "nic",  "latency",
+        "memory", "cores", "memory-latency", "machine", "background", "loss", NULL};
     const char *name = NULL, *above = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -130,6 +151,9 @@ static enum status read_group(const struct fields *fields, const struct network 
     }
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "nic", QUANTITY_BANDWIDTH, true, &group->nic);
+    }
+    if (status == STATUS_OK) {
+        status = read_traffic(fields, &group->traffic);
     }
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "latency", QUANTITY_TIME, true, &group->host.latency_s);
@@ -201,6 +225,7 @@ static enum status add_hosts(const char *file, json_t *object, size_t index,
         host->servers = (uint32_t)group.servers;
         host->up = add_link(network, host->name, "out", group.nic);
         host->down = add_link(network, host->name, "in", group.nic);
+        add_traffic(network, host->up, host->down, &group.traffic);
         host->memory = add_link(network, host->name, "memory", group.memory);
         network->has_server_places = network->has_server_places || host->servers > 0;
     }
@@ -224,11 +249,29 @@ static void derive_link(struct network *network, struct network_switch *own, dou
 {
     struct network_link *up = &network->links[own->up], *down = &network->links[own->down];
     up->bandwidth = own->oversubscription > 0 ? below_own / own->oversubscription : own->bandwidth;
-    up->may_saturate = up->bandwidth > 0 && up->bandwidth < below_own;
+    up->may_saturate = up->bandwidth > 0 && network_free(up) < below_own;
     below[own->above] += up->may_saturate ? up->bandwidth : below_own;
     // What comes down ends at NICs that carry no more than they do up.
     down->bandwidth = up->bandwidth;
     down->may_saturate = up->may_saturate;
+}
+
+/* Others leave something of every link that has a limit. */
+static enum status check_background(const struct network *network)
+{
+    for (uint32_t i = 0; i < network->link_count; i++) {
+        const struct network_link *link = &network->links[i];
+        if (link->background > 0 && link->background >= link->bandwidth) {
+            char background[QUANTITY_BYTES], bandwidth[QUANTITY_BYTES];
+            quantity_format(link->background, QUANTITY_BANDWIDTH, background);
+            quantity_format(link->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
+            log_error("the network's link %s has %s and a background of %s; others have to leave "
+                      "some of it to the job",
+                      link->name, bandwidth, background);
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
 }
 
 /* What is below a switch comes first. */
@@ -250,7 +293,7 @@ enum status network_relink(struct network *network)
         }
     }
     free(below);
-    return STATUS_OK;
+    return check_background(network);
 }
 
 static enum status link_switches(struct network *network)
@@ -261,6 +304,7 @@ static enum status link_switches(struct network *network)
             if (own->above != NETWORK_NONE && depth_of(network, i) == depth) {
                 own->up = add_link(network, own->name, "up", 0);
                 own->down = add_link(network, own->name, "down", 0);
+                add_traffic(network, own->up, own->down, &own->traffic);
             }
         }
     }
@@ -367,73 +411,4 @@ void network_finish(struct network *network)
     free(network->hosts);
     free(network->switches);
     free(network->links);
-}
-
-enum status network_place(const struct network *network, uint32_t workers, uint32_t servers,
-                          uint32_t *ret_hosts)
-{
-    uint32_t placed = 0, served = 0, used = 0;
-    for (uint32_t host = 0; host < network->host_count; host++) {
-        for (uint32_t i = 0; i < network->hosts[host].workers && placed < workers; i++) {
-            ret_hosts[placed++] = host;
-        }
-        for (uint32_t i = 0; i < network->hosts[host].servers && served < servers; i++) {
-            ret_hosts[workers + served++] = host;
-        }
-    }
-    if (placed < workers) {
-        log_error("the network has places for %u workers, and --workers asks for %u; raise "
-                  "\"count\" or \"workers\" of its hosts",
-                  placed, workers);
-        return STATUS_INVALID;
-    }
-    for (used = 0; !network->has_server_places && served < servers; served++) {
-        ret_hosts[workers + served] = ret_hosts[used];
-        uint32_t last = used;
-        while (used < workers && ret_hosts[used] == ret_hosts[last]) {
-            used++;
-        }
-        used = used < workers ? used : 0;
-    }
-    if (served < servers) {
-        log_error("the network has places for %u servers, and --servers asks for %u; raise "
-                  "\"servers\" of its hosts",
-                  served, servers);
-        return STATUS_INVALID;
-    }
-    return STATUS_OK;
-}
-
-void network_find_route(const struct network *network, uint32_t from, uint32_t to,
-                        struct network_route *ret_route)
-{
-    struct network_route route = {.link_count = 0};
-    const struct network_host *a = &network->hosts[from], *b = &network->hosts[to];
-    uint32_t ups[NETWORK_DEPTH_MAX + 1], downs[NETWORK_DEPTH_MAX + 1], up = 0, down = 0;
-    if (from == to) {
-        *ret_route = (struct network_route){{a->memory}, 1, a->memory_latency_s};
-        return;
-    }
-    for (uint32_t at = a->above; at != NETWORK_NONE; at = network->switches[at].above) {
-        ups[up++] = at;
-    }
-    for (uint32_t at = b->above; at != NETWORK_NONE; at = network->switches[at].above) {
-        downs[down++] = at;
-    }
-    while (up > 1 && down > 1 && ups[up - 2] == downs[down - 2]) {
-        up--;
-        down--;
-    }
-    route.latency_s = a->latency_s + b->latency_s;
-    route.links[route.link_count++] = a->up;
-    for (uint32_t i = 0; i + 1 < up; i++) {
-        route.links[route.link_count++] = network->switches[ups[i]].up;
-        route.latency_s += network->switches[ups[i]].latency_s;
-    }
-    for (uint32_t i = down; i-- > 1;) {
-        route.links[route.link_count++] = network->switches[downs[i - 1]].down;
-        route.latency_s += network->switches[downs[i - 1]].latency_s;
-    }
-    route.links[route.link_count++] = b->down;
-    *ret_route = route;
 }

@@ -20,15 +20,18 @@
 struct network_link {
     char name[NETWORK_NAME_BYTES + 16];
     double bandwidth;  // bytes per second; 0: no limit
+    double background; // of it, that others always use
+    double loss;       // share of packets
     bool may_saturate; // false: all that can come to it is no more than it carries
 };
 
 struct network_switch {
     char name[NETWORK_NAME_BYTES];
-    uint32_t above, up, down; // a switch, links; NETWORK_NONE at the top
-    double latency_s;         // of its links to what is above
-    double bandwidth;         // to what is above; 0: no limit
-    double oversubscription;  // or: what is below it has so many times that; 0: not said
+    uint32_t above, up, down;    // a switch, links; NETWORK_NONE at the top
+    double latency_s;            // of its links to what is above
+    double bandwidth;            // to what is above; 0: no limit
+    double oversubscription;     // or: what is below it has so many times that; 0: not said
+    struct network_link traffic; // of others, and loss
 };
 
 struct network_host {
@@ -55,7 +58,7 @@ enum status network_read(const char *file, struct network *ret_network);
 void network_finish(struct network *network);
 
 /* Gives the links of switches what follows from the bandwidths of hosts and switches, after a
- * change of these. */
+ * change of these. STATUS_INVALID if others use all of a link, which is logged. */
 enum status network_relink(struct network *network);
 
 /* Where processes run: the workers, then the servers, in the order of the hosts. Servers without
@@ -67,8 +70,23 @@ enum status network_place(const struct network *network, uint32_t workers, uint3
 struct network_route {
     uint32_t links[NETWORK_ROUTE_MAX];
     uint32_t link_count;
-    double latency_s; // one way
+    double latency_s;      // one way
+    double flow_bandwidth; // that one connection has at most; 0: no limit
 };
+
+#define NETWORK_SEGMENT_BYTES 1448.0 // of an Ethernet frame, behind headers and a timestamp
+
+/* Bytes per second that one connection has at most, if its path loses such a share of the packets
+ * and a round trip takes so long: a window of
+ *
+ *     max(1.054 (RTT / loss)^(3/4), (3/2 / loss)^(1/2))
+ *
+ * segments each round trip: CUBIC (RFC 9438, section 5.1, with C = 0.4 and beta = 0.7) and its
+ * Reno-friendly region (Mathis et al. 1997). 0: no limit. */
+double network_loss_limit(double loss, double rtt_s);
+
+/* What the job has of a link: what others leave of it, without what is sent again. 0: no limit. */
+double network_free(const struct network_link *link);
 
 /* The links from a host to another, or within one. */
 void network_find_route(const struct network *network, uint32_t from, uint32_t to,

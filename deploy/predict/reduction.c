@@ -33,11 +33,11 @@ static const double errors[] = {
 static bool have_equal_links(const struct network *network, uint32_t workers, uint32_t servers,
                              const uint32_t *hosts)
 {
-    double bandwidth = network->links[network->hosts[hosts[0]].up].bandwidth;
+    double bandwidth = network_free(&network->links[network->hosts[hosts[0]].up]);
     uint32_t first = UINT32_MAX, last = 0, cores = network->hosts[hosts[0]].cores;
     for (uint32_t w = 0; w < workers; w++) {
         const struct network_host *host = &network->hosts[hosts[w]];
-        if (host->workers > 1 || network->links[host->up].bandwidth != bandwidth ||
+        if (host->workers > 1 || network_free(&network->links[host->up]) != bandwidth ||
             host->cores != cores || (cores > 0 && host->machine_name[0] != '\0')) {
             return false;
         }
@@ -53,6 +53,22 @@ static bool have_equal_links(const struct network *network, uint32_t workers, ui
         }
     }
     return true;
+}
+
+/* Nothing is lost, or as much on the way to each host below one switch. */
+static bool has_equal_loss(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                           bool are_alike)
+{
+    double loss = network->links[network->hosts[hosts[0]].up].loss, sum = 0;
+    for (uint32_t w = 0; w < workers; w++) {
+        if (network->links[network->hosts[hosts[w]].up].loss != loss) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < network->link_count; i++) {
+        sum += network->links[i].loss;
+    }
+    return sum <= 0 || are_alike;
 }
 
 static bool are_below_one_switch(const struct network *network, uint32_t workers,
@@ -88,11 +104,12 @@ static bool is_even(enum reduction_kind kind, uint32_t workers, uint32_t servers
 double reduction_error(enum reduction_kind kind, const struct network *network, uint32_t workers,
                        uint32_t servers, const uint32_t *hosts, bool has_delays)
 {
-    if (!have_equal_links(network, workers, servers, hosts)) {
+    bool are_alike = are_below_one_switch(network, workers, hosts);
+    if (!have_equal_links(network, workers, servers, hosts) ||
+        !has_equal_loss(network, workers, hosts, are_alike)) {
         return (double)INFINITY;
     }
-    if (!has_delays && is_even(kind, workers, servers) &&
-        (servers > 0 || are_below_one_switch(network, workers, hosts))) {
+    if (!has_delays && is_even(kind, workers, servers) && (servers > 0 || are_alike)) {
         return ERROR_EVEN;
     }
     return errors[kind];
@@ -102,14 +119,15 @@ double reduction_error(enum reduction_kind kind, const struct network *network, 
 struct loads {
     const struct network *network;
     double *counts; // (links)
+    double flow;    // that one of them has at most; 0: no limit
 };
 
 /* Seconds in which all of them have a byte, if each has its share; and the link that is last. */
 static double slowest_s(const struct loads *loads, uint32_t *ret_link)
 {
-    double flow = loads->network->flow_bandwidth, slowest = flow > 0 ? 1 / flow : 0;
+    double slowest = loads->flow > 0 ? 1 / loads->flow : 0;
     for (uint32_t i = 0; i < loads->network->link_count; i++) {
-        double bandwidth = loads->network->links[i].bandwidth;
+        double bandwidth = network_free(&loads->network->links[i]);
         if (bandwidth > 0 && loads->counts[i] / bandwidth > slowest) {
             slowest = loads->counts[i] / bandwidth;
             *ret_link = i;
@@ -226,14 +244,27 @@ static void fill_star(const struct loads *loads, uint32_t workers, const uint32_
     made->direct_stretch = ring_s > 0 ? slowest_s(loads, &other) / (ring_s * (workers - 1)) : 1;
 }
 
+/* The same between all, where there is loss. */
+static double flow_between(const struct network *network, uint32_t from, uint32_t to)
+{
+    struct network_route route;
+    network_find_route(network, from, to, &route);
+    return route.flow_bandwidth;
+}
+
 enum status reduction_of_ring(const struct network *network, uint32_t workers, uint32_t *hosts,
                               struct reduction *ret_reduction)
 {
-    struct loads loads = {network, calloc(network->link_count, sizeof(double))};
+    double flow = flow_between(network, hosts[0], hosts[workers - 1]);
+    bool is_flat = are_below_one_switch(network, workers, hosts);
+    // Below one switch a connection has its limit, and a link those of several. Elsewhere messages
+    // are stretched by what is the slower of both.
+    struct loads loads = {network, calloc(network->link_count, sizeof(double)), is_flat ? 0 : flow};
     enum status status =
         loads.counts != NULL ? make_star(network, workers, hosts, ret_reduction) : STATUS_NO_MEMORY;
     if (status == STATUS_OK) {
         fill_star(&loads, workers, hosts, ret_reduction);
+        ret_reduction->network.flow_bandwidth = is_flat ? flow : 0;
         for (uint32_t p = 0; p < workers; p++) {
             hosts[p] = p;
         }
@@ -255,7 +286,7 @@ static void *copy(const void *items, size_t count, size_t size)
 static void cap_flows(uint32_t workers, uint32_t servers, const uint32_t *hosts,
                       struct network *network)
 {
-    double bandwidth = network->links[network->hosts[hosts[0]].up].bandwidth;
+    double bandwidth = network_free(&network->links[network->hosts[hosts[0]].up]);
     double own = bandwidth / servers, flow = network->flow_bandwidth;
     if (bandwidth <= 0) {
         return;
@@ -274,6 +305,7 @@ static void divide_links(uint32_t servers, const struct network_host *server,
     for (uint32_t i = 0; i < reduction->network.link_count; i++) {
         if (i != server->up && i != server->down && i != server->memory) {
             reduction->network.links[i].bandwidth /= servers;
+            reduction->network.links[i].background /= servers;
             reduction->scales[i] = servers;
         }
     }

@@ -43,7 +43,8 @@ static void remove_bandwidth(struct basis *basis)
 {
     basis->network.flow_bandwidth = 0;
     for (uint32_t i = 0; i < basis->network.link_count; i++) {
-        basis->network.links[i].bandwidth = 0;
+        basis->network.links[i].bandwidth = basis->network.links[i].background = 0;
+        basis->network.links[i].loss = 0;
         basis->network.links[i].may_saturate = false;
     }
 }

@@ -14,7 +14,9 @@ static const char *const left_out[] = {
     "each process has one thread for messages; in ps-ssp and ps-async a server makes the update of "
     "a "
     "gradient when it is whole",
-    "loss, congestion and its recovery: flows share links fairly at once, and nothing is resent",
+    "single losses, congestion and its recovery: flows share links fairly at once, and `loss` of "
+    "the "
+    "network lowers their rates",
     "headers of messages, and encryption",
 };
 #define LEFT_OUT_COUNT (sizeof(left_out) / sizeof(left_out[0]))

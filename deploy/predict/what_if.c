@@ -123,6 +123,27 @@ static bool change_link(const struct what_if_change *change, struct basis *basis
     return has_changed;
 }
 
+static bool change_background(const struct what_if_change *change, struct basis *basis)
+{
+    bool has_changed = false;
+    for (uint32_t i = 0; i < basis->network.link_count; i++) {
+        basis->network.links[i].background *= change->value;
+        has_changed |= basis->network.links[i].background > 0;
+    }
+    return has_changed;
+}
+
+static bool change_loss(const struct what_if_change *change, struct basis *basis)
+{
+    bool has_changed = false;
+    for (uint32_t i = 0; i < basis->network.link_count; i++) {
+        struct network_link *link = &basis->network.links[i];
+        has_changed |= link->loss > 0;
+        link->loss = fmin(link->loss * change->value, 0.5); // the most that files may have
+    }
+    return has_changed;
+}
+
 static bool change_flow(const struct what_if_change *change, struct basis *basis)
 {
     return change_value(change, &basis->network.flow_bandwidth);
@@ -195,6 +216,8 @@ static const struct {
     {"link", WORD_SEVERAL, change_link},
     {"nic", WORD_BANDWIDTH, change_nic},
     {"switch", WORD_SEVERAL, change_switch},
+    {"background", WORD_SEVERAL, change_background},
+    {"loss", WORD_SEVERAL, change_loss},
     {"flow", WORD_BANDWIDTH, change_flow},
     {"latency", WORD_TIME, change_latency},
     {"memory", WORD_BANDWIDTH, change_memory},

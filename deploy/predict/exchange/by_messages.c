@@ -63,6 +63,7 @@ static void turn(const struct course *course, struct packet *packet)
     packet->from = world - distance;
     packet->to = 0;
     packet->chunk = (packet->chunk + world - distance) % world;
+    packet->counted_bytes = packet->bytes;
     packet->bytes *= algorithm == ALL_REDUCE_RING      ? reduction->ring_stretch
                      : algorithm == ALL_REDUCE_HALVING ? reduction->halving_stretch[packet->from]
                                                        : reduction->direct_stretch;

@@ -182,6 +182,50 @@ static void codes_and_rounds_set_nobody_apart(void **state)
     }
 }
 
+/* Others' traffic, and packets that are lost, of all hosts alike. */
+static const char disturbed[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
+    " \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\","
+    " \"background\": \"4 Gbit/s\", \"loss\": 0.01}, {\"name\": \"p\", \"workers\": 0,"
+    " \"servers\": 1, \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\","
+    " \"background\": \"2 Gbit/s\", \"loss\": 0.01}]}";
+
+/* Connections that no link holds back: several of them fill one. */
+static const char capped[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"flow\": \"3 Gbit/s\", \"hosts\": [{\"name\": \"h\","
+    " \"count\": 64, \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
+
+/* Racks whose hosts lose packets: ways of different lengths have different limits. */
+static const char lossy_racks[] =
+    "{\"switches\": [{\"name\": \"core\"}, {\"name\": \"a\", \"to\": \"core\"},"
+    "{\"name\": \"b\", \"to\": \"core\", \"loss\": 0.01}],"
+    "\"hosts\": [{\"name\": \"a\", \"count\": 8, \"switch\": \"a\", \"nic\": \"25 Gbit/s\","
+    " \"latency\": \"10 us\"}, {\"name\": \"b\", \"count\": 8, \"switch\": \"b\","
+    " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\"}]}";
+
+static void disturbed_hosts_are_reduced_if_they_are_alike(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        {disturbed, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 13, 0},
+        {disturbed, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 13, 0},
+        {disturbed, {MODE_RING, 0}, ALL_REDUCE_CHOICE_HALVING, 0, 16, 0},
+        {disturbed, {MODE_PS_SYNC, 0}, ALL_REDUCE_CHOICE_AUTO, 1, 16, 0},
+        {capped, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 13, 0},
+        {capped, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 13, 0},
+        {capped, {MODE_RING, 0}, ALL_REDUCE_CHOICE_HALVING, 0, 16, 0},
+    };
+    const struct case_of_job other = {
+        lossy_racks, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 16, 0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of(&cases[i]);
+        assert_true(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
+        compare(&cases[i], &job, 0.01);
+    }
+    const struct job job = job_of(&other);
+    assert_false(is_reduced(&other, &job, PREDICTION_ERROR_MAX_ASKED));
+}
+
 /* Chunks of all workers are rounded up to the same size. That changes no bucket's all-reduce,
  * though the largest one then has more values than the model. */
 static void rounded_buckets_keep_their_all_reduce(void **state)
@@ -321,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_workers_are_reduced_unasked),
         cmocka_unit_test(codes_and_rounds_set_nobody_apart),
+        cmocka_unit_test(disturbed_hosts_are_reduced_if_they_are_alike),
         cmocka_unit_test(rounded_buckets_keep_their_all_reduce),
         cmocka_unit_test(other_jobs_are_reduced_if_that_is_asked),
         cmocka_unit_test(backup_workers_codes_and_rounds_keep_the_bounds),
