@@ -178,6 +178,7 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     }
     struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
     double share = calibration_core_share(maker->narrowest);
+    made->costs.errors.compute = fit_mean_error(seen->step_s, seen->step_count);
     fit.least_s *= share;
     fit.spread.least_s *= share;
     fit.spread.most_s *= share;
@@ -319,6 +320,7 @@ static void take_message(struct maker *maker)
     struct fit_share share;
     if (calibration_message(maker->runs, maker->run_count, &share)) {
         made->costs.message_s = share.part_s;
+        made->costs.errors.message = share.error < 1 ? share.error : 1;
         made->costs.message_bandwidth = share.byte_s > 0 ? 1 / share.byte_s : 0;
         quantity_format(share.part_s, QUANTITY_TIME, text);
         quantity_format(made->costs.message_bandwidth, QUANTITY_BANDWIDTH, send_text);

@@ -106,6 +106,7 @@ static void take_carriage(struct calibration_run *const *runs, size_t run_count,
     size_t count = list_loads(runs, run_count, true, made->costs.input_s, loads);
     const struct fit_share share = fit_share(loads, count);
     made->costs.carriage_message_s = share.part_s;
+    made->costs.errors.carriage = share.error < 1 ? share.error : 1;
     made->costs.carriage_bandwidth = share.byte_s > 0 ? 1 / share.byte_s : 0;
     quantity_format(share.part_s, QUANTITY_TIME, message);
     quantity_format(made->costs.carriage_bandwidth, QUANTITY_BANDWIDTH, bandwidth);

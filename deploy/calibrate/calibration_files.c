@@ -121,6 +121,26 @@ static void set_cores(json_t *object, const struct costs *costs)
     }
 }
 
+/* Those that are known. */
+static void set_errors(json_t *object, const struct cost_errors *errors)
+{
+    const struct {
+        const char *name;
+        double value;
+    } list[] = {
+        {"compute", errors->compute}, {"message", errors->message}, {"carriage", errors->carriage}};
+    json_t *own = json_object();
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        if (list[i].value > 0) {
+            json_object_set_new(own, list[i].name, json_real(list[i].value));
+        }
+    }
+    if (json_object_size(own) > 0) {
+        json_object_set(object, "errors", own);
+    }
+    json_decref(own);
+}
+
 static json_t *costs_json(const struct calibration *calibration)
 {
     const struct costs *costs = &calibration->costs;
@@ -145,6 +165,7 @@ static json_t *costs_json(const struct calibration *calibration)
     }
     set_spread(object, &costs->spread);
     set_cores(object, costs);
+    set_errors(object, &costs->errors);
     return object;
 }
 

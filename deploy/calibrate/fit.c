@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define BLOCKS     8
+#define VALUES     2    // of fit_share
 #define NOTICEABLE 1e-3 // of the mean: less is no spread
 
 double fit_spread_mean_s(const struct spread *spread)
@@ -18,6 +20,22 @@ double fit_spread_mean_s(const struct spread *spread)
         return spread->least_s * spread->shape / (spread->shape - 1);
     }
     return 0;
+}
+
+double fit_mean_error(const double *times_s, size_t count)
+{
+    double all = 0, squares = 0;
+    for (size_t b = 0; b < BLOCKS && count >= 2 * BLOCKS; b++) {
+        size_t first = b * count / BLOCKS, end = (b + 1) * count / BLOCKS;
+        double mean = 0;
+        for (size_t i = first; i < end; i++) {
+            mean += times_s[i] / (double)(end - first);
+        }
+        all += mean;
+        squares += mean * mean;
+    }
+    double mean = all / BLOCKS, variance = (squares - BLOCKS * mean * mean) / (BLOCKS - 1);
+    return mean > 0 && variance > 0 ? sqrt(variance / BLOCKS) / mean : 0;
 }
 
 struct fit_spread fit_spread(const double *times_s, size_t count)
@@ -101,12 +119,26 @@ struct fit_share fit_share(const struct fit_load *loads, size_t count)
     // Where all have as many bytes to a part, rounding is left of the difference.
     double rest = pp * bb - pb * pb;
     bool differ = rest > 1e-9 * pp * bb;
-    struct fit_share share = {.part_s = differ ? (ps * bb - bs * pb) / rest : -1,
+    struct fit_share share = {.error = 0,
+                              .part_s = differ ? (ps * bb - bs * pb) / rest : -1,
                               .byte_s = differ ? (bs * pp - ps * pb) / rest : 0};
     if (share.part_s < 0) {
-        share = (struct fit_share){0, bb > 0 && bs > 0 ? bs / bb : 0};
+        share.part_s = 0;
+        share.byte_s = bb > 0 && bs > 0 ? bs / bb : 0;
     } else if (share.byte_s < 0) {
-        share = (struct fit_share){pp > 0 && ps > 0 ? ps / pp : 0, 0};
+        share.part_s = pp > 0 && ps > 0 ? ps / pp : 0;
+        share.byte_s = 0;
+    }
+    double left = 0, all = 0;
+    for (size_t i = 0; i < count; i++) {
+        double off =
+            loads[i].seconds - loads[i].parts * share.part_s - loads[i].bytes * share.byte_s;
+        left += off * off;
+        all += loads[i].seconds * loads[i].seconds;
+    }
+    if (count > VALUES && all > 0) {
+        // Of the loads' mean; each load has an error of its own.
+        share.error = sqrt(left / (double)(count - VALUES) / (all / (double)count));
     }
     return share;
 }

@@ -15,6 +15,10 @@ struct fit_spread {
     struct spread spread; // SPREAD_NONE: below a thousandth of the mean
 };
 
+/* The standard error of the mean of times in their order, as a share of it, from means of eighths:
+ * what drifts has a larger one than what does not. 0: too few times. */
+double fit_mean_error(const double *times_s, size_t count);
+
 /* Of at least one time. Of an exponential and of a uniform distribution the one is taken under
  * which the times are likelier; its least value and width are the unbiased estimates. */
 struct fit_spread fit_spread(const double *times_s, size_t count);
@@ -45,6 +49,7 @@ struct fit_load {
 /* seconds = parts * part_s + bytes * byte_s, by least squares. */
 struct fit_share {
     double part_s, byte_s;
+    double error; // what is left over, as a share of the seconds; 0: no more loads than values
 };
 
 /* Neither value is below 0: where one would be, it is 0, and the other has all. */

@@ -95,6 +95,19 @@ static enum status read_spread(const char *file, json_t *object, struct spread *
     return status == STATUS_OK ? read_distribution(&fields, distribution, spread) : status;
 }
 
+static enum status read_errors(const char *file, json_t *object, struct cost_errors *errors)
+{
+    static const char *const names[] = {"compute", "optimizer", "message", "sum", "carriage", NULL};
+    double *const values[] = {&errors->compute, &errors->optimizer, &errors->message, &errors->sum,
+                              &errors->carriage};
+    const struct fields fields = {file, "errors", object};
+    enum status status = object != NULL ? fields_check_names(&fields, names) : STATUS_OK;
+    for (size_t i = 0; names[i] != NULL && object != NULL && status == STATUS_OK; i++) {
+        status = fields_number(&fields, names[i], 0, 1, false, values[i]);
+    }
+    return status;
+}
+
 /* What cores are for. */
 static enum status read_cores(const struct fields *fields, struct costs *costs)
 {
@@ -171,6 +184,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "turns",
                                         "message-bandwidth",
                                         "recovery",
+                                        "errors",
                                         NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
@@ -215,6 +229,10 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     if (status == STATUS_OK) {
         status =
             read_spread(fields->file, json_object_get(fields->object, "spread"), &costs->spread);
+    }
+    if (status == STATUS_OK) {
+        status =
+            read_errors(fields->file, json_object_get(fields->object, "errors"), &costs->errors);
     }
     return status == STATUS_OK
                ? read_recovery(fields->file, json_object_get(fields->object, "recovery"),

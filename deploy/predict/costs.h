@@ -32,6 +32,11 @@ struct cost_layer {
     double forward_s, backward_s;
 };
 
+/* Standard errors of costs, as shares of them; 0: not known. */
+struct cost_errors {
+    double compute, optimizer, message, sum, carriage;
+};
+
 struct costs {
     uint32_t batch;                             // images of a worker's step
     struct cost_layer layers[COSTS_LAYERS_MAX]; // from the input to the output
@@ -50,6 +55,7 @@ struct costs {
     double crowding, turns;    // how many times as long computing takes: where all cores are busy,
                                // and with two threads that compute on each (cores.h); 0 for 1
     struct recovery recovery;
+    struct cost_errors errors;
     bool is_measured; // the file says from what
 };
 

@@ -355,9 +355,24 @@ static enum status build(const struct fields *fields, const json_t *switches, co
     return status == STATUS_OK ? link_switches(network) : status;
 }
 
+static enum status read_errors(const char *file, json_t *object, struct network *network)
+{
+    static const char *const names[] = {"bandwidth", "latency", NULL};
+    const struct fields fields = {file, "errors", object};
+    enum status status = object != NULL ? fields_check_names(&fields, names) : STATUS_OK;
+    if (object == NULL || status != STATUS_OK) {
+        return status;
+    }
+    status = fields_number(&fields, "bandwidth", 0, 1, false, &network->bandwidth_error);
+    return status == STATUS_OK
+               ? fields_number(&fields, "latency", 0, 1, false, &network->latency_error)
+               : status;
+}
+
 static enum status read_all(const struct fields *fields, struct network *network)
 {
-    static const char *const names[] = {"comment", "measured", "hosts", "switches", "flow", NULL};
+    static const char *const names[] = {"comment", "measured", "hosts", "switches",
+                                        "flow",    "errors",   NULL};
     const json_t *switches = NULL, *hosts = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -366,6 +381,9 @@ static enum status read_all(const struct fields *fields, struct network *network
     if (status == STATUS_OK) {
         status =
             fields_quantity(fields, "flow", QUANTITY_BANDWIDTH, false, &network->flow_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status = read_errors(fields->file, json_object_get(fields->object, "errors"), network);
     }
     if (status == STATUS_OK) {
         status = fields_list(fields, "switches", true, &switches);

@@ -48,9 +48,10 @@ struct network {
     struct network_switch *switches;
     struct network_link *links;
     uint32_t host_count, switch_count, link_count;
-    double flow_bandwidth;  // of one connection; 0: no limit
-    bool has_server_places; // otherwise servers run beside workers
-    bool is_measured;       // the file says from what
+    double flow_bandwidth;                 // of one connection; 0: no limit
+    double bandwidth_error, latency_error; // standard errors, as shares; 0: not known
+    bool has_server_places;                // otherwise servers run beside workers
+    bool is_measured;                      // the file says from what
 };
 
 /* Reads a file. Logs what is wrong. network_finish frees it. */

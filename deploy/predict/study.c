@@ -178,6 +178,9 @@ enum status study_measure(const struct study *study, const struct basis *basis,
         point->efficiency = point->speed_up / point->workers;
         status = find_limiter(study, basis, point);
     }
+    if (status == STATUS_OK) {
+        status = study_find_interval(study, basis, point);
+    }
     return status;
 }
 

@@ -34,10 +34,12 @@ struct study_point {
     uint32_t servers;              // with the changes
     const struct what_if *what_if; // NULL: as things are; borrowed
     struct prediction made;
-    double speed_up;      // images/s, against one worker that exchanges nothing
-    double efficiency;    // speed-up / workers
-    const char *limiter;  // the cost without which a step would be shortest; "nothing"
-    double limiter_gain;  // by so much of the step
+    double speed_up;     // images/s, against one worker that exchanges nothing
+    double efficiency;   // speed-up / workers
+    const char *limiter; // the cost without which a step would be shortest; "nothing"
+    double limiter_gain; // by so much of the step
+    bool has_interval;   // the files say how sure costs are
+    double images_per_s_low, images_per_s_high;
     struct target target; // zeros without a table of convergence
 };
 
@@ -75,6 +77,13 @@ enum status study_make(struct study *study);
 /* Fills in what a point has of a basis that has the job and all changes. Logs. */
 enum status study_measure(const struct study *study, const struct basis *basis,
                           struct study_point *point);
+
+/* Fills in the interval of a point that has been predicted. Logs. */
+enum status study_find_interval(const struct study *study, const struct basis *basis,
+                                struct study_point *point);
+
+/* Whether files say how sure their values are. */
+bool study_knows_errors(const struct costs *costs, const struct network *network);
 
 /* The basis of a point, with its changes. Logs. */
 enum status study_make_basis(const struct study *study, const struct study_point *point,

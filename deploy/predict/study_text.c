@@ -27,8 +27,11 @@ static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES]
 {
     static const char *const origins[] = {"taken as given",
                                           "as measured, which the file describes"};
-    snprintf(ret_text, ORIGIN_BYTES, "costs are %s, the network is %s, and no interval is known",
-             origins[study->costs->is_measured], origins[study->network->is_measured]);
+    snprintf(ret_text, ORIGIN_BYTES, "costs are %s, the network is %s, and %s",
+             origins[study->costs->is_measured], origins[study->network->is_measured],
+             study_knows_errors(study->costs, study->network)
+                 ? "intervals are of the errors of costs alone"
+                 : "no interval is known");
 }
 
 /* What is left out of how threads share cores. */
@@ -108,6 +111,20 @@ static void print_late(const struct study *study, FILE *stream)
     }
 }
 
+/* Nothing where the files do not say how sure costs are. */
+static void print_intervals(const struct study *study, FILE *stream)
+{
+    for (size_t i = 0; i < study->point_count; i++) {
+        const struct study_point *point = &study->points[i];
+        if (point->has_interval) {
+            fprintf(stream, "%s%s among %u: %.1f to %.1f images/s\n",
+                    i == 0 ? "\nNine times of ten, as far as costs were measured:\n" : "",
+                    study_design_text(point->design).text, point->workers, point->images_per_s_low,
+                    point->images_per_s_high);
+        }
+    }
+}
+
 /* Of images/s, against the same point as things are. */
 static double change_percent(const struct study *study, const struct study_point *point)
 {
@@ -145,6 +162,7 @@ void study_print(const struct study *study, FILE *stream)
     }
     print_late(study, stream);
     print_reduced(study, stream);
+    print_intervals(study, stream);
     study_target_print_unknown(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
                     "much.\n");
@@ -240,6 +258,10 @@ json_t *study_points_json(const struct study *study, const struct what_if *what_
         }
         json_t *object = point_json(study, point);
         study_target_add_json(study, point, object);
+        if (point->has_interval) {
+            json_object_set_new(object, "images_per_s_low", json_real(point->images_per_s_low));
+            json_object_set_new(object, "images_per_s_high", json_real(point->images_per_s_high));
+        }
         if (what_if != NULL) {
             json_object_set_new(object, "change_percent", json_real(change_percent(study, point)));
         }

@@ -73,6 +73,50 @@ static void what_does_not_fit_is_counted(void **state)
     trace_destroy(trace);
 }
 
+/* Keeps a core busy until it has worked so long for this thread. */
+static void work(uint64_t ns)
+{
+    uint64_t until_ns = clock_thread_ns() + ns;
+    while (clock_thread_ns() < until_ns) {
+    }
+}
+
+static void slices_say_how_long_a_core_worked(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    const struct trace_tag tag = {TRACE_SEND, TRACE_NO_BUCKET};
+    assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
+    struct trace_tape *tape = open_tape(trace, TRACE_COMMUNICATION, 0, &all);
+    uint64_t outer_ns = trace_begin(tape);
+    for (uint32_t i = 0; i < 40; i++) { // more than are kept: none of them is recorded
+        (void)trace_begin(tape);
+    }
+    uint64_t inner_ns = trace_begin(tape);
+    work(2000000);
+    trace_end(tape, inner_ns, &tag);
+    trace_end(tape, outer_ns, &tag);
+    outer_ns = trace_begin(tape);
+    inner_ns = trace_begin(tape);
+    work(1000000);
+    trace_end(tape, inner_ns, &tag);
+    work(1000000);
+    trace_end(tape, outer_ns, &tag);
+    trace_record(tape, 5, 6, &tag);
+    assert_int_equal(tape->count, 5);
+    assert_true(tape->events[0].cpu_ns >= 2000000);
+    assert_true(tape->events[1].cpu_ns == TRACE_CPU_UNKNOWN);
+    assert_true(tape->events[2].cpu_ns >= 1000000);
+    assert_true(tape->events[3].cpu_ns >= tape->events[2].cpu_ns + 1000000);
+    assert_true(tape->events[4].cpu_ns == TRACE_CPU_UNKNOWN);
+    trace_note_cpu(tape, 7);
+    assert_int_equal(tape->events[5].tag.kind, TRACE_THREAD_CPU);
+    assert_true(tape->events[5].tag.value >= 4e-3);
+    assert_int_equal(tape->events[6].tag.kind, TRACE_PROCESS_CPU);
+    assert_true(tape->events[6].tag.value >= tape->events[5].tag.value);
+    trace_destroy(trace);
+}
+
 static void messages_of_two_threads_have_numbers_of_their_own(void **state)
 {
     (void)state;
@@ -206,6 +250,7 @@ int main(void)
         cmocka_unit_test(without_a_folder_nothing_is_recorded),
         cmocka_unit_test(only_steps_of_the_window_are_recorded),
         cmocka_unit_test(what_does_not_fit_is_counted),
+        cmocka_unit_test(slices_say_how_long_a_core_worked),
         cmocka_unit_test(messages_of_two_threads_have_numbers_of_their_own),
         cmocka_unit_test(rounds_of_a_phase_are_steps_of_the_job),
         cmocka_unit_test(the_file_has_slices_within_slices),

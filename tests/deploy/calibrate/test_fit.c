@@ -105,6 +105,48 @@ static void neither_latency_nor_bandwidth_is_below_zero(void **state)
     check_near(line.bandwidth, 5e12 / (10 + 2e3), 1e-9);
 }
 
+static void loads_are_shared_out_among_parts_and_bytes(void **state)
+{
+    (void)state;
+    struct fit_load loads[] = {{4, 4e5, 0}, {16, 4e5, 0}, {8, 1e6, 0}};
+    for (size_t i = 0; i < 3; i++) {
+        loads[i].seconds = 15e-6 * loads[i].parts + 5e-10 * loads[i].bytes;
+    }
+    struct fit_share share = fit_share(loads, 3);
+    check_near(share.part_s, 15e-6, 1e-9);
+    check_near(share.byte_s, 5e-10, 1e-9);
+    assert_true(share.error < 1e-9);
+    loads[2].seconds *= 1.5;
+    assert_true(fit_share(loads, 3).error > 0.05);
+    assert_true(fit_share(loads, 2).error == 0);
+    // Two that have as many bytes to a part do not tell which it is: bytes have all of it.
+    const struct fit_load alike[] = {{2, 2e5, 1e-4}, {4, 4e5, 2e-4}};
+    share = fit_share(alike, 2);
+    assert_true(share.part_s == 0);
+    check_near(share.byte_s, 5e-10, 1e-9);
+    // Larger ones that are quicker are parts alone.
+    const struct fit_load falls[] = {{1, 2e5, 2e-5}, {1, 4e5, 1e-5}};
+    share = fit_share(falls, 2);
+    assert_true(share.byte_s == 0);
+    check_near(share.part_s, 1.5e-5, 1e-9);
+    share = fit_share(falls, 0);
+    assert_true(share.part_s == 0 && share.byte_s == 0 && share.error == 0);
+}
+
+static void a_mean_is_less_sure_where_times_drift(void **state)
+{
+    (void)state;
+    double even[TIMES], drifts[TIMES];
+    for (size_t i = 0; i < TIMES; i++) {
+        even[i] = i % 2 == 0 ? 9e-3 : 11e-3;
+        drifts[i] = 9e-3 + 2e-3 * share(i);
+    }
+    assert_true(fit_mean_error(even, TIMES) < 1e-3);
+    // Means of eighths lie an eighth apart: 2 ms times the deviation of 1/16, 3/16, ...
+    check_near(fit_mean_error(drifts, TIMES), 2e-3 / 10e-3 * sqrt(6.0 / 64.0 / 8), 1e-2);
+    assert_true(fit_mean_error(even, 15) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +154,8 @@ int main(void)
         cmocka_unit_test(of_two_times_that_lie_far_apart_the_mean_stays),
         cmocka_unit_test(a_line_has_the_latency_and_bandwidth_of_its_points),
         cmocka_unit_test(neither_latency_nor_bandwidth_is_below_zero),
+        cmocka_unit_test(loads_are_shared_out_among_parts_and_bytes),
+        cmocka_unit_test(a_mean_is_less_sure_where_times_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,19 @@ static void test_costs(void **state)
     } cases[] = {
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST "}", ""},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"3 GB/s\"}", ""},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 2, \"input\": \"1 ms\","
+         "\"carriage-message\": \"5 us\", \"carriage\": \"1 GB/s\", \"crowding\": 1.2, \"turns\": "
+         "1.3,"
+         "\"message-bandwidth\": \"4 GB/s\", \"errors\": {\"compute\": 0.01}}",
+         ""},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 1.5}",
+         "threads has to be a whole number"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"crowding\": 0.5}",
+         "crowding has to be a number from 1"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"errors\": {\"layers\": 1}}",
+         "errors.layers is not known"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"errors\": {\"message\": 2}}",
+         "errors.message has to be a number from 0 to 1"},
         {"{\"measured\": {\"layers\": \"36 steps\"}, \"batch\": 8, \"layers\": [" LAYER "], " REST
          "}",
          ""},
@@ -122,6 +135,20 @@ static void test_networks(void **state)
          ""},
         {"{\"measured\": [], \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}]}",
          "measured has to be an object of texts"},
+        {"{\"errors\": {\"latency\": 0.1}, \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST
+         "\"1 us\", \"cores\": 2, \"machine\": \"m\"}, " HOST "\"1 us\", \"cores\": 2}]}",
+         ""},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\", \"machine\": \"m\"}]}",
+         "hosts[0].cores is missing: hosts share those of their machine"},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\", \"cores\": 1.5}]}",
+         "cores have to be whole numbers"},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST
+         "\"1 us\", \"cores\": 2, \"machine\": \"m\"}, " HOST
+         "\"1 us\", \"cores\": 3, \"machine\": \"m\"}]}",
+         "hosts[1].cores is not what another group says of that machine"},
+        {"{\"errors\": {\"nic\": 0.1}, \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST
+         "\"1 us\"}]}",
+         "errors.nic is not known"},
         {"{\"hosts\": [" HOST "\"1 us\"}]}", "switches is missing"},
         {"{\"switches\": [{\"name\": \"s\"}]}", "hosts is missing"},
         {"{\"switches\": [{\"name\": \"t\"}], \"hosts\": [" HOST "\"1 us\"}]}",
