@@ -22,7 +22,7 @@ struct column {
 #define ACCURACY   1
 #define BEST       2
 #define INPUT_WAIT 6
-#define PREDICTED  8
+#define PREDICTED  9
 
 static const struct column columns[] = {
     {"images/s", offsetof(struct run_group, rate), 0, ""},

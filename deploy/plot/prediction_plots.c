@@ -40,9 +40,10 @@ void prediction_plots_strokes(const struct study *study,
 
 bool prediction_plots_band(const struct study_point *point, double *ret_low, double *ret_high)
 {
-    (void)point; // predictions have no interval yet
-    *ret_low = *ret_high = 1;
-    return false;
+    bool has_band = point->has_interval && point->made.images_per_s > 0;
+    *ret_low = has_band ? point->images_per_s_low / point->made.images_per_s : 1;
+    *ret_high = has_band ? point->images_per_s_high / point->made.images_per_s : 1;
+    return has_band;
 }
 
 bool prediction_plots_is_wide(const struct study *study)

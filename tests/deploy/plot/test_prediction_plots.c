@@ -28,7 +28,7 @@ static bool has_plot(const char *folder, const char *name)
 
 /* Makes and plots a study. Which of efficiency, to-target and winners there have to be. */
 static void plots(const char *modes, const char *workers, const struct convergence *convergence,
-                  const bool *wanted)
+                  double compute_error, const bool *wanted)
 {
     struct small_study *small = small_study_create(32, modes, "1,2", workers);
     struct winners *winners = calloc(1, sizeof(*winners));
@@ -36,6 +36,7 @@ static void plots(const char *modes, const char *workers, const struct convergen
     assert_non_null(small);
     assert_non_null(winners);
     small->study.convergence = convergence;
+    small->costs.errors.compute = compute_error;
     assert_int_equal(study_make(&small->study), STATUS_OK);
     assert_int_equal(winners_make(&small->study, winners), STATUS_OK);
     captured_log_begin();
@@ -65,17 +66,33 @@ static void test_plots_are_there_where_there_is_something_to_plot(void **state)
         print_message("skipped: gnuplot is not installed\n");
         skip();
     }
-    plots("ring,ps-sync,ps-async", "2,4", NULL, (bool[]){true, false, true});
-    plots("ring,ps-sync,ps-async", "1,2,32", &known, (bool[]){true, true, true});
-    plots("ring", "2,4", NULL, (bool[]){true, false, false});
-    plots("ring,ps-sync", "4", NULL, (bool[]){false, false, true});
-    plots("ring", "1,2", &of_one, (bool[]){true, false, false});
+    plots("ring,ps-sync,ps-async", "2,4", NULL, 0, (bool[]){true, false, true});
+    plots("ring,ps-sync,ps-async", "1,2,32", &known, 0, (bool[]){true, true, true});
+    plots("ring", "2,4", NULL, 0, (bool[]){true, false, false});
+    plots("ring,ps-sync", "4", NULL, 0, (bool[]){false, false, true});
+    plots("ring,ps-sync", "1,2,32", &known, 0.1, (bool[]){true, true, true}); // with bands
+    plots("ring", "1,2", &of_one, 0, (bool[]){true, false, false});
+}
+
+static void a_band_is_a_share_of_the_images(void **state)
+{
+    (void)state;
+    struct study_point point = {.made = {.images_per_s = 200}};
+    double low, high;
+    assert_false(prediction_plots_band(&point, &low, &high));
+    assert_true(low == 1 && high == 1);
+    point.has_interval = true;
+    point.images_per_s_low = 150;
+    point.images_per_s_high = 300;
+    assert_true(prediction_plots_band(&point, &low, &high));
+    assert_true(low == 0.75 && high == 1.5);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plots_are_there_where_there_is_something_to_plot),
+        cmocka_unit_test(a_band_is_a_share_of_the_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
