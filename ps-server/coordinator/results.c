@@ -22,6 +22,7 @@ void results_finish(struct results *results)
     free(results->ranks);
     free(results->shards);
     free(results->periods);
+    free(results->committed);
     *results = (struct results){0};
 }
 
@@ -241,7 +242,31 @@ bool results_tell_next(struct results *results, uint32_t *ret_period)
 
 void results_note_commit(struct results *results)
 {
+    size_t bytes = results->worker_count * sizeof(*results->committed);
     results->committed_count = results->period_count;
+    if (results->committed == NULL) {
+        results->committed = malloc(bytes);
+    }
+    if (results->committed != NULL) { // else sums are of later steps alone
+        memcpy(results->committed, results->ranks, bytes);
+    }
+}
+
+static void add_rank(struct results_rank *rank, const struct results_rank *other)
+{
+    rank->steps += other->steps;
+    rank->images += other->images;
+    rank->images_dropped += other->images_dropped;
+    rank->transports_before |= other->transports | other->transports_before;
+    rank->loss_sum += other->loss_sum;
+    rank->compute_ns += other->compute_ns;
+    rank->exchange_wait_ns += other->exchange_wait_ns;
+    rank->input_wait_ns += other->input_wait_ns;
+    rank->total_ns += other->total_ns;
+    rank->copy_ns += other->copy_ns;
+    rank->wire_ns += other->wire_ns;
+    rank->bytes_sent += other->bytes_sent;
+    rank->bytes_received += other->bytes_received;
 }
 
 /* There are so many evaluations, which all workers have made. */
@@ -259,6 +284,11 @@ void results_keep_committed(struct results *results, struct results *from)
     free(results->periods);
     results->periods = from->periods;
     results->period_capacity = from->period_capacity;
+    for (uint32_t i = 0; from->committed != NULL && i < from->worker_count; i++) {
+        add_rank(&results->ranks[i % results->worker_count], &from->committed[i]);
+    }
+    results->period_count = from->committed_count;
+    results_note_commit(results);
     set_count(results, from->committed_count);
     from->periods = NULL;
     from->period_count = from->period_capacity = from->committed_count = 0;

@@ -69,6 +69,7 @@ struct results {
     // Of a program of its own: periods that results_tell_next has told, and those that were there
     // when it last committed what it goes on from.
     uint32_t told_count, committed_count;
+    struct results_rank *committed; // (worker_count) the sums then; NULL: it has not; owned
 };
 
 enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count);
@@ -106,7 +107,8 @@ bool results_tell_next(struct results *results, uint32_t *ret_period);
 /* Its workers have committed what they go on from, with the evaluations that they have told. */
 void results_note_commit(struct results *results);
 
-/* Goes on with the evaluations up to the last commit of others, which are taken out of `from`. */
+/* Goes on with the sums and evaluations up to the last commit of others, which are taken out of
+ * `from`: of more ranks than there are now, some get those of several. */
 void results_keep_committed(struct results *results, struct results *from);
 
 /* Its workers go on from so many steps: drops the evaluations behind them. */

@@ -22,7 +22,7 @@ static enum status commit(struct ringside *ringside, bool *ret_has_grown)
     if (status == STATUS_OK || *ret_has_grown) {
         ringside->commit_step = ringside->step;
         committed_keep(ringside);
-        handle_keep_reports(ringside);
+        ringside->kept_period = ringside->period;
     }
     return status;
 }

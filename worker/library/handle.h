@@ -95,7 +95,7 @@ struct ringside {
     uint64_t step_wait_ns; // of wait_ns, in this step
     double staleness, staleness_sum;
     struct wire_report interval, period;   // since the last interval, and the last evaluation
-    struct wire_report kept_period;        // the latter at the last commit, with the former
+    struct wire_report kept_period;        // the latter at the last commit
     uint64_t images, total_ns;             // of all periods
     uint64_t sent_before, received_before; // the interval
 };
@@ -143,9 +143,8 @@ enum status handle_settle(struct ringside *ringside);
 /* The same before a call that all make, where other processes may never come to that step. */
 enum status handle_settle_together(struct ringside *ringside);
 
-/* At a commit: ends an evaluation, and keeps what counts for the next one. */
+/* At a commit: reports the steps before it, and ends an evaluation. */
 void handle_report_commit(struct ringside *ringside);
-void handle_keep_reports(struct ringside *ringside);
 
 /* Before the gradients of a step: reports the steps before it, if it is time, or if one of them was
  * followed by an evaluation. Nothing more is reported of the last one. */

@@ -124,15 +124,14 @@ void handle_report_step(struct ringside *ringside)
 
 void handle_report_commit(struct ringside *ringside)
 {
-    if (ringside->exchange != NULL && ringside->period.test_images > 0) {
-        close_period(ringside);
+    if (ringside->exchange == NULL) {
+        return; // it has not started
     }
-}
-
-void handle_keep_reports(struct ringside *ringside)
-{
-    ringside->kept_period = ringside->period;
-    add_to_period(&ringside->interval, &ringside->kept_period);
+    if (ringside->period.test_images > 0) {
+        close_period(ringside);
+    } else {
+        report_interval(ringside);
+    }
 }
 
 /* All processes have had their steps: the reports, then the end of the job. */

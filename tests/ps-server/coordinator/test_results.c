@@ -217,13 +217,20 @@ static void evaluations_behind_the_last_commit_are_taken_back(void **state)
         evaluate(&results, rank, 10, 5);
     }
     assert_true(results_tell_next(&results, &period));
+    const struct wire_report report = {.steps = 10, .images = 40};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = 10, .report = &report};
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        assert_int_equal(results_add(&results, rank, &message), STATUS_OK);
+    }
     results_note_commit(&results);
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
     evaluate(&results, 0, 12, 9);
     assert_int_equal(results_init(&next, 2, 1), STATUS_OK);
     results_keep_committed(&next, &results);
     results_finish(&results);
     results_cut(&next, 10);
     assert_int_equal(next.period_count, 1);
+    assert_true(results_images(&next) == 120);
     assert_true(results_best(&next, &period));
     assert_true(results_accuracy(&next, period) == 0.5);
     assert_false(results_tell_next(&next, &period)); // it was told
