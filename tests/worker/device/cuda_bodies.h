@@ -44,9 +44,9 @@ static inline float *allocate(size_t count)
 static inline float *to_nhwc(const float *from, struct shape shape)
 {
     const struct cuda_shape s = {shape.channels, (size_t)shape.rows * shape.columns};
-    size_t count = BATCH * s.channels * s.pixels;
-    float *to = allocate(count);
-    for (size_t i = 0; i < count; i++) {
+    size_t pixels = BATCH * s.pixels;
+    float *to = allocate(pixels * s.channels);
+    for (size_t i = 0; i < pixels; i++) {
         body_pixels(&s, from, to, i);
     }
     return to;

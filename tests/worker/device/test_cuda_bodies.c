@@ -18,87 +18,127 @@ static void run_reference(struct ref_kernel_fixture *fixture, const struct ref_k
     ref_kernel_fixture_backward(fixture);
 }
 
+static void forward(const struct op *op, const float *x, float *y, unsigned char *indices,
+                    unsigned width)
+{
+    const struct cuda_window w = window_of(op);
+    for (size_t i = 0; i < count_of(op->y) / width; i++) {
+        if (op->kind == OP_MAX_POOL) {
+            body_max_pool(&w, x, y, indices, i, width);
+        } else if (op->kind == OP_PAD) {
+            body_pad(&w, x, y, i, width);
+        } else {
+            body_subsample(&w, x, y, i, width);
+        }
+    }
+}
+
+static void backward(const struct op *op, const float *dy, float *dx, const unsigned char *indices,
+                     unsigned width)
+{
+    const struct cuda_window w = window_of(op);
+    for (size_t i = 0; i < count_of(op->x) / width; i++) {
+        if (op->kind == OP_MAX_POOL) {
+            body_max_pool_back(&w, dy, indices, dx, i, width);
+        } else if (op->kind == OP_PAD) {
+            body_pad_back(&w, dy, dx, i, width);
+        } else {
+            body_subsample_back(&w, dy, dx, i, width);
+        }
+    }
+}
+
+/* By threads of one element, or (width LANES) of 16 bytes. */
+static void check_window(const struct op *op, unsigned width, uint64_t seed)
+{
+    const struct ref_kernel *kernel = op->kind == OP_MAX_POOL ? &ref_max_pool
+                                      : op->kind == OP_PAD    ? &ref_pad
+                                                              : &ref_subsample;
+    struct ref_kernel_fixture fixture;
+    run_reference(&fixture, kernel, op, seed);
+    float *x = to_nhwc(fixture.x, op->x), *dy = to_nhwc(fixture.dy, op->y);
+    float *y = allocate(count_of(op->y)), *dx = allocate(count_of(op->x));
+    unsigned char *indices = calloc(count_of(op->y), 1);
+    forward(op, x, y, indices, width);
+    backward(op, dy, dx, indices, width);
+    check_nhwc(y, fixture.y, op->y);
+    check_nhwc(dx, fixture.dx, op->x);
+    free(indices);
+    free(x);
+    free(dy);
+    ref_kernel_fixture_finish(&fixture);
+}
+
 static void pooling_pads_and_subsamples_as_ref_does(void **state)
 {
     (void)state;
     static const struct op ops[] = {
         {.kind = OP_MAX_POOL, .x = {3, 6, 8}, .y = {3, 3, 4}, .window = 2, .stride = 2},
         {.kind = OP_MAX_POOL, .x = {5, 7, 9}, .y = {5, 3, 4}, .window = 3, .stride = 2},
-        {.kind = OP_MAX_POOL, .x = {2, 5, 5}, .y = {2, 3, 3}, .window = 3, .stride = 1},
+        {.kind = OP_MAX_POOL, .x = {8, 8, 10}, .y = {8, 3, 4}, .window = 3, .stride = 2},
+        {.kind = OP_MAX_POOL, .x = {4, 5, 5}, .y = {4, 3, 3}, .window = 3, .stride = 1},
+        {.kind = OP_MAX_POOL, .x = {4, 8, 7}, .y = {4, 3, 2}, .window = 2, .stride = 3},
         {.kind = OP_PAD, .x = {4, 3, 5}, .y = {4, 7, 9}, .padding = 2},
+        {.kind = OP_PAD, .x = {3, 3, 5}, .y = {3, 5, 7}, .padding = 1},
         {.kind = OP_SUBSAMPLE, .x = {3, 5, 6}, .y = {7, 3, 3}, .window = 1, .stride = 2},
+        {.kind = OP_SUBSAMPLE, .x = {4, 5, 6}, .y = {12, 3, 3}, .window = 1, .stride = 2},
     };
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
-        const struct op *op = &ops[k];
-        const struct ref_kernel *kernel = op->kind == OP_MAX_POOL ? &ref_max_pool
-                                          : op->kind == OP_PAD    ? &ref_pad
-                                                                  : &ref_subsample;
-        struct ref_kernel_fixture fixture;
-        run_reference(&fixture, kernel, op, k);
-        const struct cuda_window w = window_of(op);
-        float *x = to_nhwc(fixture.x, op->x), *dy = to_nhwc(fixture.dy, op->y);
-        float *y = allocate(count_of(op->y)), *dx = allocate(count_of(op->x));
-        unsigned char *indices = calloc(count_of(op->y), 1);
-        for (size_t i = 0; i < count_of(op->y); i++) {
-            if (op->kind == OP_MAX_POOL) {
-                body_max_pool(&w, x, y, indices, i);
-            } else if (op->kind == OP_PAD) {
-                body_pad(&w, x, y, i);
-            } else {
-                body_subsample(&w, x, y, i);
-            }
+        check_window(&ops[k], 1, k);
+        if ((ops[k].x.channels | ops[k].y.channels) % LANES == 0) {
+            check_window(&ops[k], LANES, k);
         }
-        for (size_t i = 0; i < count_of(op->x); i++) {
-            if (op->kind == OP_MAX_POOL) {
-                body_max_pool_back(&w, dy, indices, dx, i);
-            } else if (op->kind == OP_PAD) {
-                body_pad_back(&w, dy, dx, i);
-            } else {
-                body_subsample_back(&w, dy, dx, i);
-            }
-        }
-        check_nhwc(y, fixture.y, op->y);
-        check_nhwc(dx, fixture.dx, op->x);
-        free(indices);
-        free(x);
-        free(dy);
-        ref_kernel_fixture_finish(&fixture);
     }
 }
 
-static void global_pooling_and_dropout_are_those_of_ref(void **state)
+static void check_global_pool(uint32_t channels, unsigned width)
 {
-    (void)state;
-    static const struct op pool = {.kind = OP_GLOBAL_POOL, .x = {5, 3, 4}, .y = {5, 1, 1}};
-    static const struct op drop = {
-        .kind = OP_DROPOUT, .x = {5, 3, 4}, .y = {5, 3, 4}, .rate = 0.3f, .stream = 2};
-    const struct cuda_shape s = {5, 12};
-    const struct cuda_dropout d = {2, (uint32_t)ceil((double)0.3f * 0x1p32), 1 / (1 - 0.3f)};
+    const struct op pool = {.kind = OP_GLOBAL_POOL, .x = {channels, 3, 4}, .y = {channels, 1, 1}};
+    const struct cuda_shape s = {channels, 12};
     struct ref_kernel_fixture fixture;
     run_reference(&fixture, &ref_global_pool, &pool, 1);
     float *x = to_nhwc(fixture.x, pool.x), *dy = to_nhwc(fixture.dy, pool.y);
     float *y = allocate(count_of(pool.y)), *dx = allocate(count_of(pool.x));
-    for (size_t i = 0; i < count_of(pool.y); i++) {
-        body_global_pool(&s, x, y, i);
+    for (size_t i = 0; i < count_of(pool.y) / width; i++) {
+        body_global_pool(&s, x, y, i, width);
     }
-    for (size_t i = 0; i < count_of(pool.x); i++) {
-        body_global_pool_back(&s, dy, dx, i);
+    for (size_t i = 0; i < count_of(pool.x) / width; i++) {
+        body_global_pool_back(&s, dy, dx, i, width);
     }
     check_nhwc(y, fixture.y, pool.y);
     check_nhwc(dx, fixture.dx, pool.x);
     free(dy);
     free(x);
     ref_kernel_fixture_finish(&fixture);
+}
 
+static void check_dropout(uint32_t channels, unsigned width)
+{
+    const struct op drop = {.kind = OP_DROPOUT,
+                            .x = {channels, 3, 4},
+                            .y = {channels, 3, 4},
+                            .rate = 0.3f,
+                            .stream = 2};
+    const struct cuda_shape s = {channels, 12};
+    const struct cuda_dropout d = {2, (uint32_t)ceil((double)0.3f * 0x1p32), 1 / (1 - 0.3f)};
+    struct ref_kernel_fixture fixture;
     run_reference(&fixture, &ref_dropout, &drop, 2);
-    x = to_nhwc(fixture.x, drop.x);
-    y = allocate(count_of(drop.y));
-    for (size_t i = 0; i < count_of(drop.y); i++) {
-        body_dropout(&s, &d, fixture.sample_keys, x, y, i);
+    float *x = to_nhwc(fixture.x, drop.x), *y = allocate(count_of(drop.y));
+    for (size_t i = 0; i < count_of(drop.y) / width; i++) {
+        body_dropout(&s, &d, fixture.sample_keys, x, y, i, width);
     }
     check_nhwc(y, fixture.y, drop.y);
     free(x);
     ref_kernel_fixture_finish(&fixture);
+}
+
+static void global_pooling_and_dropout_are_those_of_ref(void **state)
+{
+    (void)state;
+    check_global_pool(5, 1);
+    check_global_pool(8, LANES);
+    check_dropout(5, 1);
+    check_dropout(8, LANES);
 }
 
 /* Of samples with one label, or (mixed) with two. */
