@@ -162,6 +162,7 @@ static void a_step_has_few_launches(void **state)
         {"resnet20", {3, 32, 32}, 128, PRECISION_BF16, 124},
         {"resnet20", {3, 32, 32}, 1024, PRECISION_FP32, 152}, // more than the cache holds
         {"resnet50v2", {3, 32, 32}, 128, PRECISION_BF16, 308},
+        {"resnet50v2", {3, 128, 128}, 256, PRECISION_BF16, 328},
         {"resnet152v2", {3, 32, 32}, 32, PRECISION_BF16, 853},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
