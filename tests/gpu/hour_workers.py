@@ -88,7 +88,7 @@ def ddp(hour, workers):
         os.path.join(ROOT, "bench", "peers", "pytorch_workers.py"), "resnet50v2", 64, "--size", 128,
         "--with", "ddp", "--device", "cuda", "--precision", "bf16", "--layout", "channels_last",
         "--optimizer", "fused", "--deterministic", "--warmup", 20, "--steps", 40, "--blocks", 3, "--folder",
-        tempfile.mkdtemp(dir=hour.folder)], variables={"CUBLAS_WORKSPACE_CONFIG": ":4096:8"})
+        tempfile.mkdtemp(dir=hour.folder)], variables={"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TMPDIR": hour.folder})
     ranks = {}
     for line in (json.loads(line) for line in said.splitlines() if line.startswith("{")):
         ranks.setdefault(line["rank"], []).append(line["images_per_second"])
