@@ -114,8 +114,9 @@ static void check(const struct dataset *dataset, const uint8_t *bytes, size_t si
         uint8_t expected[BYTES], found[BYTES];
         uint32_t expected_label, label;
         const uint8_t *place = bytes + index * PLACE_BYTES;
-        read_plain(NULL, index, expected, &expected_label);
-        enum status status = dataset_read_bytes(dataset, index, found, &label);
+        enum status status = read_plain(NULL, index, expected, &expected_label);
+        assert(status == STATUS_OK);
+        status = dataset_read_bytes(dataset, index, found, &label);
         assert(status == STATUS_OK && label < CLASSES);
         bool is_plain = label == expected_label && memcmp(found, expected, BYTES) == 0;
         bool is_there = index * PLACE_BYTES + HEAD_BYTES + BYTES <= size;

@@ -29,7 +29,9 @@
 #define LARGE_BYTES ((size_t)3 * LARGE_SIDE * LARGE_SIDE)
 #define KILLS       12
 
-/* Decodes and keeps images until it is killed, and says each time that it begins one. */
+/* Decodes and keeps images until it is killed, and says each time that it begins one. The last
+ * comes first: one that is torn is then not at the end of the file, which would show it by its
+ * size. */
 static void keep_until_killed(struct counted_bench *bench, const struct cached_options *options,
                               uint8_t salt, int told)
 {
@@ -38,7 +40,8 @@ static void keep_until_killed(struct counted_bench *bench, const struct cached_o
     for (uint64_t i = 0; bytes != NULL; i++) {
         uint32_t label;
         if (write(told, "", 1) != 1 ||
-            dataset_read_bytes(dataset, i % COUNTED_SAMPLES, bytes, &label) != STATUS_OK) {
+            dataset_read_bytes(dataset, COUNTED_SAMPLES - 1 - i % COUNTED_SAMPLES, bytes, &label) !=
+                STATUS_OK) {
             break;
         }
     }
