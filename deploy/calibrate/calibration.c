@@ -173,8 +173,8 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     } else {
         status = take_unnamed(maker);
     }
-    for (size_t i = 0; i < seen->step_count; i++) {
-        all_s += seen->step_s[i];
+    for (uint32_t i = 0; i < made->costs.layer_count; i++) {
+        all_s += made->costs.layers[i].forward_s + made->costs.layers[i].backward_s;
     }
     struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
     double share = calibration_core_share(maker->narrowest);

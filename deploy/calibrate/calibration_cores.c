@@ -4,8 +4,6 @@
 #include "deploy/calibrate/fit.h"
 #include "deploy/predict/fields.h"
 
-#include <math.h>
-
 bool calibration_knows_cores(const struct calibration_run *run)
 {
     return run->observation.cores.workers.processes > 0 && !run->observation.has_gpu &&
@@ -150,7 +148,7 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
                          made->costs.crowding);
 }
 
-/* How much longer cores work for a step where threads take turns, with each doubling of these. */
+/* How much longer cores work for a step where threads take turns. */
 static void take_turns(struct calibration_run *const *runs, size_t run_count,
                        const struct calibration_run *narrowest, struct calibration *made)
 {
@@ -161,9 +159,10 @@ static void take_turns(struct calibration_run *const *runs, size_t run_count,
         const struct calibration_run *run = runs[i];
         if (calibration_knows_cores(run) && calibration_is_crowded(run) &&
             run->hosts[0].cores > 0) {
-            double doublings = log2((double)run->workers * run->threads / run->hosts[0].cores);
+            // As cores.h has it.
+            double turns = 2 - 2.0 * run->hosts[0].cores / (run->workers * run->threads);
             double calm_s = alone_s * (run->hosts[0].cores > 1 ? made->costs.crowding : 1);
-            sum += (compute_s(run) - calm_s) / alone_s / doublings;
+            sum += (compute_s(run) - calm_s) / alone_s / turns;
             count++;
         }
     }

@@ -191,7 +191,7 @@ static enum status observe(struct calibration_run *run)
 {
     char path[TIMELINE_PATH_BYTES];
     struct timeline timeline = {0};
-    const struct observation_options options = {adds_in_first_hop(run)};
+    const struct observation_options options = {adds_in_first_hop(run), run->threads == 1};
     enum status status = timeline_find(run->folder.path, path);
     if (status == STATUS_OK) {
         status = timeline_read(path, &timeline);

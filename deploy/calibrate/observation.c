@@ -115,6 +115,38 @@ static double take_slice(struct watcher *watcher, size_t index, size_t end, doub
     return is_wait || event->kind == TRACE_DELAY ? own_s : 0;
 }
 
+/* The next value of the counter of how long cores worked for the thread; false: there is none
+ * within a step. */
+static bool find_core_s(const struct watcher *watcher, size_t from, double *ret_seconds)
+{
+    const struct timeline_event *events = watcher->timeline->events;
+    for (size_t i = from; i < watcher->timeline->event_count; i++) {
+        bool is_over =
+            events[i].thread != events[from].thread || (i > from && events[i].kind == TRACE_STEP);
+        if (is_over || events[i].kind == TRACE_THREAD_CPU) {
+            *ret_seconds = events[i].value;
+            return !is_over;
+        }
+    }
+    return false;
+}
+
+/* How long a core worked for a step, updates excepted; the time that passed if that is not known.
+ */
+static double core_step_s(const struct watcher *watcher, size_t begin, size_t end, double passed_s)
+{
+    const struct timeline_event *events = watcher->timeline->events;
+    double before_s = 0, after_s = 0, updates_s = 0;
+    if (!watcher->options->has_one_thread || watcher->seen->has_gpu ||
+        !find_core_s(watcher, begin, &before_s) || !find_core_s(watcher, end, &after_s)) {
+        return passed_s;
+    }
+    for (size_t i = begin; i < end; i++) {
+        updates_s += events[i].kind == TRACE_OPTIMIZER ? seconds(watcher->core_ns[i]) : 0;
+    }
+    return after_s - before_s - updates_s;
+}
+
 /* The events from the beginning of a step to that of the next one. */
 static void take_step(struct watcher *watcher, size_t begin, size_t end)
 {
@@ -127,7 +159,8 @@ static void take_step(struct watcher *watcher, size_t begin, size_t end)
     double rest_s = all_s - layers_s - others_s;
     rest_s = rest_s > 0 ? rest_s : 0;
     watcher->seen->rest_s += rest_s;
-    watcher->seen->step_s[watcher->seen->step_count++] = layers_s + rest_s;
+    watcher->seen->step_s[watcher->seen->step_count++] =
+        core_step_s(watcher, begin, end, layers_s + rest_s);
 }
 
 /* The steps of a thread; those with an evaluation behind them do not count. */
@@ -199,14 +232,6 @@ static void add_sum(struct observed_sums *sums, double bytes, double seconds)
     sums->bytes += bytes;
     sums->seconds += seconds;
     sums->count++;
-}
-
-/* Whether it is of an exchange at all. */
-static bool is_of_exchange(const struct timeline_event *event)
-{
-    return observed_has_values(event) ||
-           (event->message != NULL &&
-            (strcmp(event->message, "PULL") == 0 || strcmp(event->message, "TAKEN") == 0));
 }
 
 /* Of a message with values. A chunk of the first hop is added up as it comes, or, where its bucket
@@ -295,7 +320,7 @@ static void take_ways(struct watcher *watcher, const struct timeline_flow *flows
         const struct timeline_event *receive = &watcher->timeline->events[flows[i].receive];
         const struct timeline_process *from = process_of(watcher, send);
         const struct timeline_process *to = process_of(watcher, receive);
-        if (!is_of_exchange(send) || !counts(watcher, send)) {
+        if (!observed_is_of_exchange(send) || !counts(watcher, send)) {
             continue;
         }
         uint64_t way_ns =
@@ -320,6 +345,8 @@ static void take_all(struct watcher *watcher, const struct timeline_flow *flows,
     for (size_t i = 0; i < timeline->thread_count; i++) {
         watcher->seen->has_gpu =
             watcher->seen->has_gpu || timeline->threads[i].thread == TRACE_GPU_COMPUTE;
+    }
+    for (size_t i = 0; i < timeline->thread_count; i++) {
         if (timeline->threads[i].thread == TRACE_COMPUTE) {
             take_steps(watcher, &timeline->threads[i]);
         }

@@ -12,6 +12,13 @@ bool observed_has_values(const struct timeline_event *event)
             strcmp(event->message, "PARAMS") == 0);
 }
 
+bool observed_is_of_exchange(const struct timeline_event *event)
+{
+    return observed_has_values(event) ||
+           (event->message != NULL &&
+            (strcmp(event->message, "PULL") == 0 || strcmp(event->message, "TAKEN") == 0));
+}
+
 /* What a thread's counter gained from its first value of a step to that of another. */
 struct gain {
     double first_s, last_s;
@@ -59,7 +66,7 @@ static void take_thread(const struct timeline *timeline, const struct timeline_t
         } else if (event->kind == TRACE_PROCESS_CPU) {
             take_counter(event, first, last, &all);
         } else if (is_end && event->step >= first && event->step < last &&
-                   observed_has_values(event)) {
+                   observed_is_of_exchange(event)) {
             process->ends += 1 / (double)steps;
             process->bytes += (double)event->bytes / (double)steps;
         }

@@ -17,7 +17,7 @@ struct observed_cpu {
     double compute_s;   // the thread that computes
     double messages_s;  // the thread that communicates, or a server's threads of shards
     double others_s;    // all others: they read batches, and carry messages
-    double ends, bytes; // of messages with values: sent and received
+    double ends, bytes; // of messages of the exchange: sent and received
 };
 
 struct observed_cores {
@@ -34,7 +34,8 @@ void observed_cores_make(const struct timeline *timeline, uint64_t first, uint64
  * or, where the timeline does not say, the time that `passed_ns` has. */
 void observed_own_ns(const struct timeline *timeline, const uint64_t *passed_ns, uint64_t *ret_ns);
 
-/* Whether a message is of an exchange, and has values. */
+/* Whether a message is of an exchange, and has values; and whether it is of one at all. */
 bool observed_has_values(const struct timeline_event *event);
+bool observed_is_of_exchange(const struct timeline_event *event);
 
 #endif

@@ -3,10 +3,12 @@
 #define DEPLOY_PREDICT_CONNECTIONS_H
 
 #include "deploy/predict/array.h"
+#include "deploy/predict/network.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct connection {
     uint32_t from, to; // processes
@@ -79,6 +81,22 @@ static inline struct connection *connections_add(struct connection_table *table,
     table->list[table->count] = *connection;
     *seat = ++table->count;
     return &table->list[*seat - 1];
+}
+
+/* What went over each link of the network. hosts: of each process. */
+static inline void connections_link_bytes(const struct connection_table *table,
+                                          const struct network *network, const uint32_t *hosts,
+                                          double *ret_bytes)
+{
+    memset(ret_bytes, 0, network->link_count * sizeof(*ret_bytes));
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct connection *connection = &table->list[i];
+        struct network_route route;
+        network_find_route(network, hosts[connection->from], hosts[connection->to], &route);
+        for (uint32_t j = 0; j < route.link_count; j++) {
+            ret_bytes[route.links[j]] += connection->bytes;
+        }
+    }
 }
 
 static inline void connections_finish(struct connection_table *table)

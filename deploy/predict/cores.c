@@ -5,7 +5,6 @@
 #include "deploy/predict/heap.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 
 struct item {
@@ -96,7 +95,7 @@ static double slowness_of(const struct cores *cores, const struct machine *machi
     double all = machine->cores, own = cores->share.compute_threads;
     double busy = machine->busy < all ? machine->busy : all;
     double others = all > own && busy > own ? (busy - own) / (all - own) : 0;
-    double turns = machine->computing > all ? log2(machine->computing / all) : 0;
+    double turns = machine->computing > all ? 2 * (1 - all / machine->computing) : 0;
     return 1 + (cores->share.crowding - 1) * others + (cores->share.turns - 1) * turns;
 }
 

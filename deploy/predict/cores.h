@@ -5,8 +5,8 @@
  * thread does its work in the order in which it got it. Computing is slower beside others, by what
  * they take from each other (memory, caches): by nothing where one worker computes, by `crowding`
  * where all cores are busy, and in proportion in between. Where threads that compute are twice as
- * many as cores, it is slower by `turns` besides, as each finds less of its own in the caches, and
- * by as much with each further doubling.
+ * many as cores, it is slower by `turns` besides, as each finds less of its own in the caches; with
+ * n on each core by 2 - 2/n of that, as it becomes rarer that one goes on after itself.
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores. */
 #ifndef DEPLOY_PREDICT_CORES_H

@@ -30,10 +30,10 @@ static void read_counts(const struct course *course, double *ret_counts)
     uint32_t links = course->network->link_count, shards = course->shards;
     engine_link_bytes(course->engine, ret_counts);
     for (uint32_t k = 0; k < shards; k++) {
-        uint32_t process = course->job->workers + k;
-        ret_counts[links + k] = engine_busy_s(course->engine, process);
-        ret_counts[links + shards + k] = engine_waited_s(course->engine, process);
-        ret_counts[links + 2 * shards + k] = (double)engine_taken(course->engine, process);
+        const struct engine_usage usage = engine_usage(course->engine, course->job->workers + k);
+        ret_counts[links + k] = usage.busy_s;
+        ret_counts[links + shards + k] = usage.waited_s;
+        ret_counts[links + 2 * shards + k] = (double)usage.taken;
     }
 }
 

@@ -23,6 +23,7 @@ enum event_kind {
 enum work_kind {
     WORK_OWN,    // what the thread was occupied with
     WORK_SEND,   // a packet is ready
+    WORK_SMALL,  // likewise one that takes latency alone
     WORK_HANDLE, // it has taken a packet
     WORK_CARRY,  // a packet has been carried at one end
     WORK_RUN,    // of engine_run; its token is the tag
@@ -77,13 +78,6 @@ static void add_event(struct engine *engine, double time, enum event_kind kind, 
     add_event_at(engine, &(struct event){{time, engine->order++}, kind, a, b});
 }
 
-static struct event take_event(struct engine *engine)
-{
-    struct event first;
-    heap_take(engine->events, &engine->event_count, &first, sizeof(first));
-    return first;
-}
-
 /* A copy of it that the engine keeps; UINT32_MAX if there is no memory. */
 static uint32_t keep(struct engine *engine, const struct packet *packet)
 {
@@ -126,6 +120,14 @@ static void add_work(struct engine *engine, const struct cores_work *work, doubl
     if (!cores_add(engine->cores, engine->now, work, seconds)) {
         engine->is_out_of_memory = true;
     }
+}
+
+/* Of a thread for messages. */
+static void give_work(struct engine *engine, uint32_t thread, enum work_kind kind, uint32_t token,
+                      double seconds)
+{
+    engine->threads[thread].busy += seconds;
+    add_work(engine, &(struct cores_work){thread, CORES_MESSAGES, kind, token}, seconds);
 }
 
 bool engine_shares_cores(const struct engine *engine, uint32_t process)
@@ -210,8 +212,7 @@ void engine_occupy(struct engine *engine, uint32_t process, double seconds)
     uint32_t index = thread_of(engine, process);
     struct thread *thread = &engine->threads[index];
     if (engine_shares_cores(engine, index)) {
-        thread->busy += seconds;
-        add_work(engine, &(struct cores_work){index, CORES_MESSAGES, WORK_OWN, 0}, seconds);
+        give_work(engine, index, WORK_OWN, 0, seconds);
         return;
     }
     double begin = thread->busy_until > engine->now ? thread->busy_until : engine->now;
@@ -250,13 +251,19 @@ static double latency_of(const struct engine *engine, const struct packet *packe
     return route.latency_s;
 }
 
+/* Sends a packet that no link carries. */
+static void send_aside(struct engine *engine, uint32_t index)
+{
+    double latency_s = latency_of(engine, &engine->packets[index]);
+    carry_both_ends(engine, index);
+    add_event(engine, engine->now + latency_s, EVENT_ARRIVE, index, 0);
+}
+
 /* Lets a packet go, once its sender has sent it. */
 static void launch(struct engine *engine, uint32_t index)
 {
-    const struct packet *packet = &engine->packets[index];
-    if (packet->is_lent) {
-        carry_both_ends(engine, index);
-        add_event(engine, engine->now + latency_of(engine, packet), EVENT_ARRIVE, index, 0);
+    if (engine->packets[index].is_lent) {
+        send_aside(engine, index);
     } else {
         queue_packet(engine, index);
     }
@@ -287,9 +294,7 @@ void engine_send(struct engine *engine, const struct packet *packet)
         uint32_t thread = thread_of(engine, packet->from);
         double seconds = message_s(engine, thread, packet);
         if (engine_shares_cores(engine, thread)) {
-            engine->threads[thread].busy += seconds;
-            add_work(engine, &(struct cores_work){thread, CORES_MESSAGES, WORK_SEND, index},
-                     seconds);
+            give_work(engine, thread, WORK_SEND, index, seconds);
             return;
         }
         engine_occupy(engine, packet->from, seconds);
@@ -301,9 +306,16 @@ void engine_send(struct engine *engine, const struct packet *packet)
 
 void engine_send_small(struct engine *engine, const struct packet *packet)
 {
-    uint32_t index = keep(engine, packet);
-    if (index != UINT32_MAX) {
-        add_event(engine, engine->now + latency_of(engine, packet), EVENT_SMALL, index, 0);
+    uint32_t index = keep(engine, packet), thread = thread_of(engine, packet->from);
+    if (index == UINT32_MAX) {
+        return;
+    }
+    struct packet *small = &engine->packets[index];
+    small->bytes = 0;
+    if (engine_shares_cores(engine, thread)) {
+        give_work(engine, thread, WORK_SMALL, index, message_s(engine, thread, small));
+    } else {
+        add_event(engine, engine->now + latency_of(engine, small), EVENT_SMALL, index, 0);
     }
 }
 
@@ -356,8 +368,7 @@ static void take_first(struct engine *engine, uint32_t process)
     double work_s =
         message_s(engine, process, packet) + engine->model.work_s(engine->model.owner, packet);
     if (shares_cores) {
-        thread->busy += work_s;
-        add_work(engine, &(struct cores_work){process, CORES_MESSAGES, WORK_HANDLE, index}, work_s);
+        give_work(engine, process, WORK_HANDLE, index, work_s);
         return;
     }
     engine_occupy(engine, process, work_s);
@@ -425,6 +436,9 @@ static void end_work(struct engine *engine)
     case WORK_SEND:
         launch(engine, work.token);
         break;
+    case WORK_SMALL:
+        send_aside(engine, work.token);
+        break;
     case WORK_HANDLE:
         hand_over(engine, work.token);
         break;
@@ -461,7 +475,8 @@ enum status engine_step(struct engine *engine)
         return STATUS_OK;
     }
     if (event_s < flow_s) {
-        const struct event event = take_event(engine);
+        struct event event;
+        heap_take(engine->events, &engine->event_count, &event, sizeof(event));
         engine->now = event.key.at;
         handle_event(engine, &event);
         return STATUS_OK;
@@ -515,29 +530,11 @@ double engine_now(const struct engine *engine)
 
 void engine_link_bytes(const struct engine *engine, double *ret_bytes)
 {
-    memset(ret_bytes, 0, engine->network->link_count * sizeof(*ret_bytes));
-    for (uint32_t i = 0; i < engine->connections.count; i++) {
-        const struct connection *connection = &engine->connections.list[i];
-        struct network_route route;
-        network_find_route(engine->network, engine->hosts[connection->from],
-                           engine->hosts[connection->to], &route);
-        for (uint32_t j = 0; j < route.link_count; j++) {
-            ret_bytes[route.links[j]] += connection->bytes;
-        }
-    }
+    connections_link_bytes(&engine->connections, engine->network, engine->hosts, ret_bytes);
 }
 
-double engine_busy_s(const struct engine *engine, uint32_t process)
+struct engine_usage engine_usage(const struct engine *engine, uint32_t process)
 {
-    return engine->threads[process].busy;
-}
-
-double engine_waited_s(const struct engine *engine, uint32_t process)
-{
-    return engine->threads[process].waited;
-}
-
-uint64_t engine_taken(const struct engine *engine, uint32_t process)
-{
-    return engine->threads[process].taken;
+    const struct thread *thread = &engine->threads[process];
+    return (struct engine_usage){thread->busy, thread->waited, thread->taken};
 }

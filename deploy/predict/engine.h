@@ -56,7 +56,8 @@ void engine_destroy(struct engine *engine);
 double engine_now(const struct engine *engine);
 void engine_send(struct engine *engine, const struct packet *packet);
 
-/* Delivers a packet that is so small that it takes latency alone. */
+/* Delivers a packet that is so small that it takes latency alone, and, where cores are shared, what
+ * a message takes of them. */
 void engine_send_small(struct engine *engine, const struct packet *packet);
 
 /* Moves values by the threads that compute: the packet is delivered when the links have carried
@@ -82,10 +83,12 @@ enum status engine_step(struct engine *engine);
 /* What went over each link of the network. */
 void engine_link_bytes(const struct engine *engine, double *ret_bytes);
 
-/* How long the thread of a process was busy, how many packets it has taken, and how long these had
- * waited for it, together. */
-double engine_busy_s(const struct engine *engine, uint32_t process);
-uint64_t engine_taken(const struct engine *engine, uint32_t process);
-double engine_waited_s(const struct engine *engine, uint32_t process);
+/* How long the thread of a process was busy, how long packets have waited for it, together, and how
+ * many it has taken. */
+struct engine_usage {
+    double busy_s, waited_s;
+    uint64_t taken;
+};
+struct engine_usage engine_usage(const struct engine *engine, uint32_t process);
 
 #endif

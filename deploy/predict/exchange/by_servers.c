@@ -13,7 +13,7 @@
 
 #define WINDOW_BYTES 1048576.0
 
-enum { PACKET_PUSH, PACKET_TAKEN, PACKET_REPLY, PACKET_PULL };
+enum { PACKET_PUSH, PACKET_TAKEN, PACKET_REPLY, PACKET_PULL, PACKET_PULL_AHEAD };
 
 struct pair {                  // a worker and a shard
     double travelling, window; // bytes of values
@@ -85,6 +85,11 @@ static void push_on(struct course *course, uint32_t worker, uint32_t shard)
                                     .bucket = bucket,
                                     .step = course->clocks.steps[worker]};
         engine_send(course->engine, &push);
+        if (engine_shares_cores(course->engine, worker)) { // a pull does nothing but take its time
+            struct packet pull = push;
+            pull.kind = PACKET_PULL_AHEAD;
+            engine_send_small(course->engine, &pull);
+        }
     }
 }
 
@@ -337,7 +342,7 @@ static void servers_deliver(void *owner, const struct packet *packet)
         take_reply(course, packet);
     } else if (packet->kind == PACKET_PULL) {
         take_pull(course, packet);
-    } else {
+    } else if (packet->kind == PACKET_TAKEN) {
         uint32_t shard = packet->from - course->job->workers;
         pair_of(course, packet->to, shard)->travelling -=
             values_bytes(part_of(course, packet->bucket, shard).count);
@@ -383,6 +388,9 @@ static double servers_work_s(void *owner, const struct packet *packet)
         uint32_t shard = packet->from - course->job->workers;
         double floats = (double)part_of(course, packet->bucket, shard).count;
         return is_in_step(course) ? servers_each(course) * values_decode_s(course, floats) : 0;
+    }
+    if (packet->kind != PACKET_PUSH) {
+        return 0;
     }
     uint32_t shard = packet->to - course->job->workers;
     double decode_s = values_decode_s(course, (double)part_of(course, packet->bucket, shard).count);
