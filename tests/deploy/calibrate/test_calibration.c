@@ -195,7 +195,7 @@ static void sums_in_shared_memory_are_those_of_the_last_one(void **state)
     struct traced_story story = plain_ring;
     story.has_group = true;
     calibrate(&story, 1, &costs, NULL);
-    check_near(costs.sum_bandwidth, 4 * 130000 / 2 / seconds(TRACED_GROUP_NS), 1e-6);
+    check_near(costs.sum_bandwidth, 2 * 130000 / seconds(TRACED_GROUP_NS), 1e-6);
     assert_false(calibration.has_network);
 }
 
