@@ -146,7 +146,8 @@ static int fill_disk(struct counted_bench *bench)
     int other = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     while (write(other, zeros, sizeof(zeros)) > 0) {
     }
-    bool is_right = counted_read_right(dataset, 0) && counted_read_right(dataset, 0);
+    bool is_right = counted_read_right(dataset, 0);
+    is_right = counted_read_right(dataset, 0) && is_right;
     struct cached_counts counts;
     dataset_cache_counts(dataset, &counts);
     dataset_close(dataset);

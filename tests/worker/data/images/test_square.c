@@ -197,12 +197,29 @@ static uint8_t sum_taps(const struct scale_tap *tap, const int32_t *weights, con
 
 enum { LONGEST = 201, MOST_TAPS = 5 };
 
+/* Two rows, of which the second begins a byte later. */
+static void check_narrow(const struct square_loops *loops, const struct scale_axis *axis,
+                         uint32_t size, const uint8_t *row)
+{
+    uint8_t narrow[2][3 * LONGEST];
+    const uint8_t *const from[2] = {row, row + 1};
+    uint8_t *const to[2] = {narrow[0], narrow[1]};
+    loops->narrow(axis, size, from, to);
+    for (uint32_t i = 0; i < size; i++) {
+        for (size_t c = 0; c < 3; c++) {
+            const struct scale_tap *tap = &axis->taps[i];
+            const uint8_t *first = row + (size_t)3 * tap->first + c;
+            assert_int_equal(narrow[0][c * size + i], sum_taps(tap, axis->weights, first, 3));
+            assert_int_equal(narrow[1][c * size + i], sum_taps(tap, axis->weights, first + 1, 3));
+        }
+    }
+}
+
 static void check_loops(const struct square_loops *loops, uint32_t size)
 {
     struct scale_tap taps[LONGEST];
     int32_t weights[LONGEST * MOST_TAPS];
     uint8_t row[3 * (LONGEST + MOST_TAPS) + 2], narrow[3 * LONGEST], joined[3 * LONGEST];
-    uint8_t second[3 * LONGEST];
     const struct scale_axis axis = {.taps = taps, .weights = weights};
     for (size_t i = 0; i < sizeof(row); i++) {
         row[i] = i % 7 == 0 ? 255 : (uint8_t)(i * i * 31);
@@ -214,16 +231,7 @@ static void check_loops(const struct square_loops *loops, uint32_t size)
             weights[i * MOST_TAPS + k] = (1 << SCALE_WEIGHT_BITS) / (int32_t)taps[i].count + 9;
         }
     }
-    const uint8_t *const from[2] = {row, row + 1};
-    uint8_t *const to[2] = {narrow, second};
-    loops->narrow(&axis, size, from, to);
-    for (uint32_t i = 0; i < size; i++) {
-        for (size_t c = 0; c < 3; c++) {
-            const uint8_t *first = row + (size_t)3 * taps[i].first + c;
-            assert_int_equal(narrow[c * size + i], sum_taps(&taps[i], weights, first, 3));
-            assert_int_equal(second[c * size + i], sum_taps(&taps[i], weights, first + 1, 3));
-        }
-    }
+    check_narrow(loops, &axis, size, row);
     loops->part(row, size, narrow);
     for (uint32_t i = 0; i < 3 * size; i++) {
         assert_int_equal(narrow[i], row[3 * (i % size) + i / size]);
