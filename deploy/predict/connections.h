@@ -3,6 +3,7 @@
 #define DEPLOY_PREDICT_CONNECTIONS_H
 
 #include "deploy/predict/array.h"
+#include "deploy/predict/flows.h"
 #include "deploy/predict/network.h"
 
 #include <stdbool.h>
@@ -81,6 +82,31 @@ static inline struct connection *connections_add(struct connection_table *table,
     table->list[table->count] = *connection;
     *seat = ++table->count;
     return &table->list[*seat - 1];
+}
+
+static inline double connections_latency_s(const struct network *network, const uint32_t *hosts,
+                                           uint32_t from, uint32_t to)
+{
+    struct network_route route;
+    network_find_route(network, hosts[from], hosts[to], &route);
+    return route.latency_s;
+}
+
+/* Makes it if it is not there. NULL: no memory. */
+static inline struct connection *connections_make(struct connection_table *table,
+                                                  const struct network *network,
+                                                  struct flows *flows, const uint32_t *hosts,
+                                                  uint32_t from, uint32_t to)
+{
+    struct connection *found = connections_find(table, from, to);
+    if (found != NULL) {
+        return found;
+    }
+    struct network_route route;
+    network_find_route(network, hosts[from], hosts[to], &route);
+    struct connection made = {.from = from, .to = to, .latency_s = route.latency_s};
+    made.class = flows_class_of(flows, &route);
+    return made.class != UINT32_MAX ? connections_add(table, &made) : NULL;
 }
 
 /* What went over each link of the network. hosts: of each process. */

@@ -5,6 +5,7 @@
 #include "deploy/predict/connections.h"
 #include "deploy/predict/flows.h"
 #include "deploy/predict/heap.h"
+#include "deploy/predict/packets.h"
 
 #include <assert.h>
 #include <float.h>
@@ -35,14 +36,13 @@ struct event {
     uint32_t a, b; // packet; process, and its tag
 };
 
-struct thread {                     // of a process
-    double busy_until;              // with what it was given so far
-    double busy;                    // altogether
-    double waited;                  // by packets that had arrived, altogether
-    uint64_t taken;                 // packets
-    uint32_t first, last;           // that wait, packet + 1; 0: none
-    uint32_t sending, sending_last; // that it sends, the same
-    bool is_taking;                 // or will, once it is free
+struct thread {                           // of a process
+    double busy_until;                    // with what it was given so far
+    double busy;                          // altogether
+    double waited;                        // by packets that had arrived, altogether
+    uint64_t taken;                       // packets
+    struct packet_queue waiting, sending; // that have come, and that it sends
+    bool is_taking;                       // or will, once it is free
 };
 
 struct engine {
@@ -53,8 +53,7 @@ struct engine {
     struct event *events; // a heap, owned as the others
     uint32_t event_count, event_room;
     uint64_t order;
-    struct packet *packets;
-    uint32_t packet_count, packet_room, packet_free; // free: packet + 1
+    struct packet_store store;
     struct flows *flows;
     struct connection_table connections;
     struct thread *threads; // (model.threads)
@@ -78,36 +77,12 @@ static void add_event(struct engine *engine, double time, enum event_kind kind, 
     add_event_at(engine, &(struct event){{time, engine->order++}, kind, a, b});
 }
 
-/* A copy of it that the engine keeps; UINT32_MAX if there is no memory. */
+/* A copy of it that the engine keeps; PACKETS_NONE if there is no memory. */
 static uint32_t keep(struct engine *engine, const struct packet *packet)
 {
-    uint32_t index = engine->packet_free - 1;
-    if (engine->packet_free > 0) {
-        engine->packet_free = engine->packets[index].next;
-    } else if (array_has_room((void **)&engine->packets, engine->packet_count, &engine->packet_room,
-                              sizeof(*packet))) {
-        index = engine->packet_count++;
-    } else {
-        engine->is_out_of_memory = true;
-        return UINT32_MAX;
-    }
-    engine->packets[index] = *packet;
+    uint32_t index = packets_keep(&engine->store, packet);
+    engine->is_out_of_memory = engine->is_out_of_memory || index == PACKETS_NONE;
     return index;
-}
-
-/* Makes it if it is not there. NULL: no memory. */
-static struct connection *connection_of(struct engine *engine, const struct packet *packet)
-{
-    struct connection *found = connections_find(&engine->connections, packet->from, packet->to);
-    if (found != NULL) {
-        return found;
-    }
-    struct network_route route;
-    network_find_route(engine->network, engine->hosts[packet->from], engine->hosts[packet->to],
-                       &route);
-    struct connection made = {.from = packet->from, .to = packet->to, .latency_s = route.latency_s};
-    made.class = flows_class_of(engine->flows, &route);
-    return made.class != UINT32_MAX ? connections_add(&engine->connections, &made) : NULL;
 }
 
 static uint32_t thread_of(const struct engine *engine, uint32_t process)
@@ -139,11 +114,11 @@ bool engine_shares_cores(const struct engine *engine, uint32_t process)
 static void carry(struct engine *engine, uint32_t process, enum cores_thread side, uint32_t index)
 {
     uint32_t thread = thread_of(engine, process);
-    const struct packet *packet = &engine->packets[index];
+    const struct packet *packet = &engine->store.list[index];
     double bytes = packet->is_lent ? 0 : packet->bytes;
     double seconds = engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s;
     if (seconds > 0 && engine_shares_cores(engine, thread)) {
-        engine->packets[index].awaited++;
+        engine->store.list[index].awaited++;
         add_work(engine, &(struct cores_work){thread, side, WORK_CARRY, index}, seconds);
     }
 }
@@ -151,7 +126,7 @@ static void carry(struct engine *engine, uint32_t process, enum cores_thread sid
 /* Counts its way and those who carry it at both ends. */
 static void carry_both_ends(struct engine *engine, uint32_t index)
 {
-    struct packet *packet = &engine->packets[index];
+    struct packet *packet = &engine->store.list[index];
     packet->awaited = 1;
     carry(engine, packet->from, CORES_OUT, index);
     carry(engine, packet->to, CORES_IN, index);
@@ -162,12 +137,12 @@ static void begin_next(struct engine *engine, struct connection *connection)
     uint32_t packet = connection->waiting - 1;
     connection->is_busy = connection->waiting > 0;
     if (connection->is_busy) {
-        connection->waiting = engine->packets[packet].next;
-        if (!engine->packets[packet].is_moved) {
+        connection->waiting = engine->store.list[packet].next;
+        if (!engine->store.list[packet].is_moved) {
             carry_both_ends(engine, packet);
         }
         if (!flows_begin(engine->flows, engine->now, connection->class,
-                         engine->packets[packet].bytes, packet)) {
+                         engine->store.list[packet].bytes, packet)) {
             engine->is_out_of_memory = true;
         }
     }
@@ -176,18 +151,16 @@ static void begin_next(struct engine *engine, struct connection *connection)
 /* Behind those of its bucket and of higher ones. */
 static void queue_packet(struct engine *engine, uint32_t packet)
 {
-    struct connection *connection = connection_of(engine, &engine->packets[packet]);
+    const struct packet *queued = &engine->store.list[packet];
+    struct connection *connection =
+        connections_make(&engine->connections, engine->network, engine->flows, engine->hosts,
+                         queued->from, queued->to);
     if (connection == NULL) {
         engine->is_out_of_memory = true;
         return;
     }
-    engine->packets[packet].connection = (uint32_t)(connection - engine->connections.list);
-    uint32_t *at = &connection->waiting;
-    while (*at > 0 && engine->packets[*at - 1].bucket >= engine->packets[packet].bucket) {
-        at = &engine->packets[*at - 1].next;
-    }
-    engine->packets[packet].next = *at;
-    *at = packet + 1;
+    engine->store.list[packet].connection = (uint32_t)(connection - engine->connections.list);
+    packets_queue_by_bucket(&engine->store, &connection->waiting, packet);
     if (!connection->is_busy) {
         begin_next(engine, connection);
     }
@@ -196,10 +169,11 @@ static void queue_packet(struct engine *engine, uint32_t packet)
 static void end_flow(struct engine *engine)
 {
     uint32_t packet = flows_end_next(engine->flows, engine->now);
-    struct connection *connection = &engine->connections.list[engine->packets[packet].connection];
-    double counted = engine->packets[packet].counted_bytes;
-    connection->bytes += counted > 0 ? counted : engine->packets[packet].bytes;
-    if (engine->packets[packet].is_moved) {
+    struct connection *connection =
+        &engine->connections.list[engine->store.list[packet].connection];
+    double counted = engine->store.list[packet].counted_bytes;
+    connection->bytes += counted > 0 ? counted : engine->store.list[packet].bytes;
+    if (engine->store.list[packet].is_moved) {
         add_event(engine, engine->now, EVENT_SMALL, packet, 0);
     } else {
         add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
@@ -224,37 +198,21 @@ void engine_occupy(struct engine *engine, uint32_t process, double seconds)
  * among the events. */
 static void announce_first(struct engine *engine, const struct thread *thread)
 {
-    if (thread->sending > 0) {
-        const struct packet *packet = &engine->packets[thread->sending - 1];
-        add_event_at(
-            engine,
-            &(struct event){{packet->ready_s, packet->order}, EVENT_READY, thread->sending - 1, 0});
+    if (thread->sending.first > 0) {
+        const struct packet *packet = &engine->store.list[thread->sending.first - 1];
+        add_event_at(engine, &(struct event){{packet->ready_s, packet->order},
+                                             EVENT_READY,
+                                             thread->sending.first - 1,
+                                             0});
     }
-}
-
-static void queue_sending(struct engine *engine, struct thread *thread, uint32_t index)
-{
-    bool is_first = thread->sending == 0;
-    engine->packets[index].next = 0;
-    *(is_first ? &thread->sending : &engine->packets[thread->sending_last - 1].next) = index + 1;
-    thread->sending_last = index + 1;
-    if (is_first) {
-        announce_first(engine, thread);
-    }
-}
-
-static double latency_of(const struct engine *engine, const struct packet *packet)
-{
-    struct network_route route;
-    network_find_route(engine->network, engine->hosts[packet->from], engine->hosts[packet->to],
-                       &route);
-    return route.latency_s;
 }
 
 /* Sends a packet that no link carries. */
 static void send_aside(struct engine *engine, uint32_t index)
 {
-    double latency_s = latency_of(engine, &engine->packets[index]);
+    double latency_s =
+        connections_latency_s(engine->network, engine->hosts, engine->store.list[index].from,
+                              engine->store.list[index].to);
     carry_both_ends(engine, index);
     add_event(engine, engine->now + latency_s, EVENT_ARRIVE, index, 0);
 }
@@ -262,7 +220,7 @@ static void send_aside(struct engine *engine, uint32_t index)
 /* Lets a packet go, once its sender has sent it. */
 static void launch(struct engine *engine, uint32_t index)
 {
-    if (engine->packets[index].is_lent) {
+    if (engine->store.list[index].is_lent) {
         send_aside(engine, index);
     } else {
         queue_packet(engine, index);
@@ -271,9 +229,9 @@ static void launch(struct engine *engine, uint32_t index)
 
 static void send_first(struct engine *engine, uint32_t index)
 {
-    const struct packet *packet = &engine->packets[index];
+    const struct packet *packet = &engine->store.list[index];
     struct thread *thread = &engine->threads[thread_of(engine, packet->from)];
-    thread->sending = packet->next;
+    thread->sending.first = packet->next;
     announce_first(engine, thread);
     launch(engine, index);
 }
@@ -290,7 +248,7 @@ void engine_send(struct engine *engine, const struct packet *packet)
 {
     assert(packet->bytes > 0 && packet->from != packet->to);
     uint32_t index = keep(engine, packet);
-    if (index != UINT32_MAX) {
+    if (index != PACKETS_NONE) {
         uint32_t thread = thread_of(engine, packet->from);
         double seconds = message_s(engine, thread, packet);
         if (engine_shares_cores(engine, thread)) {
@@ -298,32 +256,37 @@ void engine_send(struct engine *engine, const struct packet *packet)
             return;
         }
         engine_occupy(engine, packet->from, seconds);
-        engine->packets[index].ready_s = engine->threads[thread].busy_until;
-        engine->packets[index].order = engine->order++;
-        queue_sending(engine, &engine->threads[thread], index);
+        engine->store.list[index].ready_s = engine->threads[thread].busy_until;
+        engine->store.list[index].order = engine->order++;
+        if (packets_append(&engine->store, &engine->threads[thread].sending, index)) {
+            announce_first(engine, &engine->threads[thread]);
+        }
     }
 }
 
 void engine_send_small(struct engine *engine, const struct packet *packet)
 {
     uint32_t index = keep(engine, packet), thread = thread_of(engine, packet->from);
-    if (index == UINT32_MAX) {
+    if (index == PACKETS_NONE) {
         return;
     }
-    struct packet *small = &engine->packets[index];
+    struct packet *small = &engine->store.list[index];
     small->bytes = 0;
     if (engine_shares_cores(engine, thread)) {
         give_work(engine, thread, WORK_SMALL, index, message_s(engine, thread, small));
     } else {
-        add_event(engine, engine->now + latency_of(engine, small), EVENT_SMALL, index, 0);
+        add_event(engine,
+                  engine->now +
+                      connections_latency_s(engine->network, engine->hosts, small->from, small->to),
+                  EVENT_SMALL, index, 0);
     }
 }
 
 void engine_move(struct engine *engine, const struct packet *packet)
 {
     uint32_t index = keep(engine, packet);
-    if (index != UINT32_MAX) {
-        engine->packets[index].is_moved = true;
+    if (index != PACKETS_NONE) {
+        engine->store.list[index].is_moved = true;
         queue_packet(engine, index);
     }
 }
@@ -349,7 +312,7 @@ static void take_first(struct engine *engine, uint32_t process)
 {
     struct thread *thread = &engine->threads[process];
     bool shares_cores = engine_shares_cores(engine, process);
-    thread->is_taking = thread->first > 0;
+    thread->is_taking = thread->waiting.first > 0;
     if (!thread->is_taking) {
         return;
     }
@@ -360,9 +323,9 @@ static void take_first(struct engine *engine, uint32_t process)
         add_event(engine, thread->busy_until, EVENT_TURN, process, 0);
         return;
     }
-    uint32_t index = thread->first - 1;
-    const struct packet *packet = &engine->packets[index];
-    thread->first = packet->next;
+    uint32_t index = thread->waiting.first - 1;
+    const struct packet *packet = &engine->store.list[index];
+    thread->waiting.first = packet->next;
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
     double work_s =
@@ -378,15 +341,13 @@ static void take_first(struct engine *engine, uint32_t process)
 /* Of what a packet awaits, the last comes here, too. */
 static void arrive(struct engine *engine, uint32_t index)
 {
-    struct packet *packet = &engine->packets[index];
+    struct packet *packet = &engine->store.list[index];
     if (--packet->awaited > 0) {
         return;
     }
     struct thread *thread = &engine->threads[packet->to];
     packet->arrived_s = engine->now;
-    packet->next = 0;
-    *(thread->first > 0 ? &engine->packets[thread->last - 1].next : &thread->first) = index + 1;
-    thread->last = index + 1;
+    (void)packets_append(&engine->store, &thread->waiting, index);
     if (!thread->is_taking) {
         take_first(engine, packet->to);
     }
@@ -394,9 +355,8 @@ static void arrive(struct engine *engine, uint32_t index)
 
 static void hand_over(struct engine *engine, uint32_t index)
 {
-    const struct packet packet = engine->packets[index]; // sends may move the others
-    engine->packets[index].next = engine->packet_free;
-    engine->packet_free = index + 1;
+    const struct packet packet = engine->store.list[index]; // sends may move the others
+    packets_drop(&engine->store, index);
     engine->model.deliver(engine->model.owner, &packet);
 }
 
@@ -414,7 +374,7 @@ static void handle_event(struct engine *engine, const struct event *event)
         take_first(engine, process);
         break;
     case EVENT_HANDLED:
-        process = engine->packets[event->a].to;
+        process = engine->store.list[event->a].to;
         hand_over(engine, event->a);
         take_first(engine, process);
         break;
@@ -519,7 +479,7 @@ void engine_destroy(struct engine *engine)
     free(engine->threads);
     connections_finish(&engine->connections);
     free(engine->events);
-    free(engine->packets);
+    packets_finish(&engine->store);
     free(engine);
 }
 
