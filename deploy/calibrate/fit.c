@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define BLOCKS     8
+#define BLOCKS     ((size_t)8)
 #define VALUES     2    // of fit_share
 #define NOTICEABLE 1e-3 // of the mean: less is no spread
 
@@ -34,8 +34,9 @@ double fit_mean_error(const double *times_s, size_t count)
         all += mean;
         squares += mean * mean;
     }
-    double mean = all / BLOCKS, variance = (squares - BLOCKS * mean * mean) / (BLOCKS - 1);
-    return mean > 0 && variance > 0 ? sqrt(variance / BLOCKS) / mean : 0;
+    const double blocks = BLOCKS;
+    double mean = all / blocks, variance = (squares - blocks * mean * mean) / (blocks - 1);
+    return mean > 0 && variance > 0 ? sqrt(variance / blocks) / mean : 0;
 }
 
 struct fit_spread fit_spread(const double *times_s, size_t count)

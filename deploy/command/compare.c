@@ -217,10 +217,9 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         return status;
     }
     status = make_cells(comparison, &program, &job, &lists, error);
-    if (status != STATUS_OK) {
-        goto refuse;
+    if (status == STATUS_OK) {
+        status = add_runs(comparison, error);
     }
-    status = add_runs(comparison, error);
     if (status != STATUS_OK) {
         goto refuse;
     }
