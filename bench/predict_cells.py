@@ -5,7 +5,8 @@ import random
 
 MODELS = ("cnn", "resnet20", "lenet5")
 CALIBRATION_STEPS = {"cnn": 150, "resnet20": 100, "lenet5": 400}
-CALIBRATION_RUNS = ("local", "ring", "ring-small-buckets", "ps-sync", "ring-few-cores")
+CALIBRATION_RUNS = ("local", "ring", "ring-small-buckets", "ps-sync", "ps-sync-compress",
+                    "ring-few-cores")
 DESIGNS = ("ring:ring", "ring:halving-doubling", "ring:direct", "ring:auto", "ps-sync:1", "ps-sync:2",
            "ps-sync:4", "ps-ssp:2", "ps-async")
 STRAGGLERS = {"straggler": "rank=1,factor=1.5"}
@@ -52,6 +53,12 @@ class Cell(collections.namedtuple("Cell", "model network design workers extra"))
         elif self.extra:
             words += ["--compress", CODECS[self.extra]]
         return words
+
+
+def calibration(cell):
+    """What names the costs and the network that a cell is predicted from."""
+    return ([cell.model] + (["shm"] if cell.network == "shm" else [])
+            + ([cell.extra] if cell.extra in CODECS else []))
 
 
 def planned():

@@ -250,8 +250,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
         .program = comparison->session.program,
     };
     struct compare_prediction prediction;
-    compare_predictions_make(comparison->predictions, &cell->job,
-                             comparison->session.launcher.has_others, &prediction);
+    compare_predictions_make(comparison->predictions, &cell->job, &prediction);
     enum exit_code code = launch_job(&comparison->session.launcher, &launch);
     if (compare_predictions_write(comparison->predictions, &prediction, folder) != STATUS_OK ||
         report_add(&comparison->report, folder) != STATUS_OK) {

@@ -27,11 +27,7 @@ struct compare_predictions {
 /* Options whose effect on time is not in the model, with the value that has none. */
 static const struct {
     const char *option, *value;
-} plain[] = {{"compress", "none"},
-             {"backup", "0"},
-             {"sync-every", "1"},
-             {"switch", "none"},
-             {"fault", "none"}};
+} plain[] = {{"switch", "none"}, {"fault", "none"}};
 
 enum status compare_predictions_open(const struct compare_prediction_options *options,
                                      struct compare_predictions **ret_predictions)
@@ -80,7 +76,7 @@ void compare_predictions_close(struct compare_predictions *predictions)
 
 /* Writes why the model does not know a job; an empty text: it does. */
 static void find_gap(const struct compare_predictions *predictions, const struct job *job,
-                     bool has_others, char *ret_why, size_t why_size)
+                     char *ret_why, size_t why_size)
 {
     char value[OPTION_VALUE_BYTES];
     uint32_t batch = job->global_batch / job->workers;
@@ -107,9 +103,6 @@ static void find_gap(const struct compare_predictions *predictions, const struct
         snprintf(ret_why, why_size, "--bucket-mb auto is not in the model");
     } else if (job->mode.kind == MODE_RING && job->all_reduce == ALL_REDUCE_CHOICE_NCCL) {
         snprintf(ret_why, why_size, "NCCL is not in the model");
-    } else if (job->mode.kind != MODE_LOCAL && job->workers > 1 && !has_others &&
-               job->transport == TRANSPORT_AUTO) {
-        snprintf(ret_why, why_size, "shared memory is not in the model: --transport tcp is");
     } else if (batch != predictions->costs.batch || job->global_batch % job->workers != 0) {
         snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
                  predictions->costs.batch, (double)job->global_batch / job->workers);
@@ -125,7 +118,7 @@ static void make_places(struct network *network, uint32_t workers)
 }
 
 void compare_predictions_make(const struct compare_predictions *predictions, const struct job *job,
-                              bool has_others, struct compare_prediction *ret_prediction)
+                              struct compare_prediction *ret_prediction)
 {
     const struct prediction_extent extent = {STUDY_WARM_STEPS, COUNTED_STEPS, PREDICTION_WORK_MAX,
                                              PREDICTION_ERROR_MAX};
@@ -134,7 +127,7 @@ void compare_predictions_make(const struct compare_predictions *predictions, con
     if (predictions == NULL) {
         return;
     }
-    find_gap(predictions, job, has_others, ret_prediction->why, sizeof(ret_prediction->why));
+    find_gap(predictions, job, ret_prediction->why, sizeof(ret_prediction->why));
     if (ret_prediction->why[0] != '\0') {
         return;
     }

@@ -27,7 +27,7 @@ void compare_predictions_close(struct compare_predictions *predictions);
 
 /* Of a resolved job, on one host or on several. */
 void compare_predictions_make(const struct compare_predictions *predictions, const struct job *job,
-                              bool has_others, struct compare_prediction *ret_prediction);
+                              struct compare_prediction *ret_prediction);
 
 /* Writes prediction.json beside the summary of the job that has run: images per second and by how
  * much that is off, or why there is none. Without a summary, nothing. Logs. */
