@@ -88,11 +88,14 @@ static const char *judge_what_is_left(const struct cluster *cluster)
                    ? "the last good checkpoint is not whole"
                    : NULL;
     }
-    for (uint64_t step = newest; at < count; at++) {
-        if (step != steps[at]) {
+    // So may an older one that was whole, and of which the disk has said that it is not there.
+    uint64_t step = newest;
+    for (uint32_t kept = 0; kept < count; kept++) {
+        if (step < steps[at]) {
             return "an older checkpoint that is to be kept is not whole";
         }
-        step = newest_whole(cluster, step - 1, &folder);
+        at += step == steps[at];
+        step = step > 0 ? newest_whole(cluster, step - 1, &folder) : 0;
     }
     return NULL;
 }
