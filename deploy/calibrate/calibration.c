@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "deploy/calibrate/calibration_codes.h"
 #include "deploy/calibrate/calibration_cores.h"
+#include "deploy/calibrate/calibration_unseen.h"
 #include "deploy/predict/fields.h"
 
 #include <stdarg.h>
@@ -485,5 +486,6 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
                            ret_calibration);
     calibration_take_cores(maker.runs, maker.run_count, maker.narrowest, ret_calibration);
     take_network(&maker);
+    calibration_take_unseen(maker.runs, maker.run_count, ret_calibration);
     return STATUS_OK;
 }

@@ -209,7 +209,7 @@ static json_t *hosts_json(const struct calibration *calibration)
     return hosts;
 }
 
-static json_t *network_json(const struct calibration *calibration)
+json_t *calibration_network_json(const struct calibration *calibration)
 {
     return json_pack("{s:s, s:o, s:[{s:s}], s:o}", "comment",
                      "Measured by ringside calibrate; `measured` says what each value comes from.",
@@ -243,7 +243,7 @@ enum status calibration_write_costs(const struct calibration *calibration, const
 
 enum status calibration_write_network(const struct calibration *calibration, const char *path)
 {
-    return write_object(network_json(calibration), path);
+    return write_object(calibration_network_json(calibration), path);
 }
 
 static void print_notes(FILE *stream, const struct calibration_notes *notes)

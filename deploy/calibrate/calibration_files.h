@@ -5,10 +5,15 @@
 #include "common/base/status.h"
 #include "deploy/calibrate/calibration.h"
 
+#include <jansson.h>
+
 #include <stdio.h>
 
 /* Whether a file can be written there, before anything is measured. Logs. */
 enum status calibration_check_file(const char *path);
+
+/* What network_read reads. NULL: no memory. The caller owns it. */
+json_t *calibration_network_json(const struct calibration *calibration);
 
 /* Write the files that costs_read and network_read read, each whole or not at all; one that is
  * there is replaced. Log. */

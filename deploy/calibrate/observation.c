@@ -159,6 +159,7 @@ static void take_step(struct watcher *watcher, size_t begin, size_t end)
     double rest_s = all_s - layers_s - others_s;
     rest_s = rest_s > 0 ? rest_s : 0;
     watcher->seen->rest_s += rest_s;
+    watcher->seen->passed_s += all_s;
     watcher->seen->step_s[watcher->seen->step_count++] =
         core_step_s(watcher, begin, end, layers_s + rest_s);
 }

@@ -58,6 +58,7 @@ struct observation {
     double rest_s, optimizer_s;                     // in all steps
     double *step_s;                                 // (step_count), owned: layers and the rest
     size_t step_count;                              // of all workers
+    double passed_s;                                // in all steps, waits included
     uint64_t job_steps;                             // of them, those of the job
     bool has_gpu;                                   // what updates take cannot be told
     bool is_unsure_of_clocks;             // of hosts: by more than the quickest of their messages

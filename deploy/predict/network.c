@@ -407,21 +407,27 @@ static enum status read_all(const struct fields *fields, struct network *network
                : STATUS_NO_MEMORY;
 }
 
-enum status network_read(const char *file, struct network *ret_network)
+enum status network_take(json_t *object, const char *name, struct network *ret_network)
 {
-    json_t *object = NULL;
     struct network network = {0};
-    enum status status = fields_load(file, &object);
-    if (status == STATUS_OK) {
-        status = read_all(&(struct fields){file, "", object}, &network);
-    }
-    json_decref(object);
+    enum status status = read_all(&(struct fields){name, "", object}, &network);
     if (status != STATUS_OK) {
         network_finish(&network);
         return status;
     }
     *ret_network = network;
     return STATUS_OK;
+}
+
+enum status network_read(const char *file, struct network *ret_network)
+{
+    json_t *object = NULL;
+    enum status status = fields_load(file, &object);
+    if (status == STATUS_OK) {
+        status = network_take(object, file, ret_network);
+    }
+    json_decref(object);
+    return status;
 }
 
 void network_finish(struct network *network)

@@ -7,6 +7,8 @@
 
 #include "common/base/status.h"
 
+#include <jansson.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,7 +56,11 @@ struct network {
     bool is_measured;                      // the file says from what
 };
 
-/* Reads a file. Logs what is wrong. network_finish frees it. */
+/* Of the object that a file has; messages call it by the name. Logs what is wrong. network_finish
+ * frees it. */
+enum status network_take(json_t *object, const char *name, struct network *ret_network);
+
+/* Reads a file; otherwise the same. */
 enum status network_read(const char *file, struct network *ret_network);
 void network_finish(struct network *network);
 

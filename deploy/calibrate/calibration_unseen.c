@@ -1,0 +1,127 @@
+/* Compares runs with their predictions. */
+#include "deploy/calibrate/calibration_unseen.h"
+
+#include "common/job/job_options.h"
+#include "deploy/calibrate/calibration_cores.h"
+#include "deploy/calibrate/calibration_files.h"
+#include "deploy/predict/network.h"
+#include "deploy/predict/prediction.h"
+
+#include <jansson.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FACTOR_MAX 4.0 // beyond that something else is wrong
+#define HALVINGS   10
+#define WARM       3
+#define COUNTED    40
+
+/* A run, as predictions need it. In shared memory the kernel has no part in messages. */
+struct compared {
+    struct job job;
+    double step_s; // as it was
+};
+
+struct comparison {
+    struct compared list[CALIBRATION_RUNS_MAX]; // (count)
+    size_t count;
+    struct network network;
+    struct costs costs; // changed for each factor
+};
+
+/* False: it shows nothing of that, or its job is not known. */
+static bool take_run(const struct calibration_run *run, struct compared *ret_compared)
+{
+    static const char *const names[] = {"mode",       "workers",   "servers",  "bucket-mb",
+                                        "all-reduce", "transport", "straggler"};
+    const struct observation *seen = &run->observation;
+    char value[OPTION_VALUE_BYTES], error[OPTION_ERROR_BYTES];
+    const struct option_set set = job_option_set(&ret_compared->job);
+    options_reset(&set);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        calibration_run_option(run, names[i], value, sizeof(value));
+        if (value[0] != '\0' &&
+            options_set_text(&set, 1, names[i], value, error, sizeof(error)) != STATUS_OK) {
+            return false;
+        }
+    }
+    ret_compared->step_s = seen->step_count > 0 ? seen->passed_s / (double)seen->step_count : 0;
+    return ret_compared->step_s > 0 && run->workers > 1 && run->host_count == 1 &&
+           run->hosts[0].cores > 0 && calibration_knows_cores(run) &&
+           !calibration_is_crowded(run) && seen->cores.workers.ends > 0 &&
+           strcmp(run->transport, "shm") != 0;
+}
+
+/* The mean logarithm of what steps are predicted to take over what they took; 0 if one cannot be
+ * predicted. */
+static double compare(struct comparison *comparison, const struct costs *costs, double factor)
+{
+    const struct prediction_extent extent = {WARM, COUNTED, PREDICTION_WORK_MAX,
+                                             PREDICTION_ERROR_MAX};
+    struct prediction made;
+    double sum = 0;
+    comparison->costs = *costs;
+    comparison->costs.carriage_message_s *= factor;
+    comparison->costs.carriage_bandwidth /= factor;
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct compared *run = &comparison->list[i];
+        if (prediction_make(&run->job, &comparison->costs, &comparison->network, &extent, &made) !=
+                STATUS_OK ||
+            made.step_s <= 0) {
+            return 0;
+        }
+        sum += log(made.step_s / run->step_s) / (double)comparison->count;
+    }
+    return sum;
+}
+
+static double find_factor(struct comparison *comparison, const struct costs *costs)
+{
+    double least = 1, most = FACTOR_MAX;
+    if (compare(comparison, costs, least) >= 0) {
+        return least;
+    }
+    for (int i = 0; i < HALVINGS; i++) {
+        double middle = (least + most) / 2;
+        bool is_short = compare(comparison, costs, middle) < 0;
+        least = is_short ? middle : least;
+        most = is_short ? most : middle;
+    }
+    return (least + most) / 2;
+}
+
+static void set_factor(struct comparison *comparison, struct calibration *calibration)
+{
+    struct costs *costs = &calibration->costs;
+    double factor = find_factor(comparison, costs);
+    costs->carriage_message_s *= factor;
+    costs->carriage_bandwidth /= factor;
+    calibration_add_note(&calibration->cost_notes, "carriage-unseen", false,
+                         "carriage is %.3f times what timelines show, so that %zu run%s take%s as "
+                         "long in predictions: what the kernel does outside of threads",
+                         factor, comparison->count, comparison->count == 1 ? "" : "s",
+                         comparison->count == 1 ? "s" : "");
+}
+
+void calibration_take_unseen(struct calibration_run *const *runs, size_t run_count,
+                             struct calibration *calibration)
+{
+    const struct costs *costs = &calibration->costs;
+    struct comparison *comparison = calloc(1, sizeof(*comparison));
+    bool is_known = costs->carriage_message_s > 0 || costs->carriage_bandwidth > 0;
+    for (size_t i = 0; i < run_count && comparison != NULL; i++) {
+        comparison->count += take_run(runs[i], &comparison->list[comparison->count]);
+    }
+    if (comparison != NULL && comparison->count > 0 && is_known && calibration->has_network) {
+        json_t *object = calibration_network_json(calibration);
+        if (object != NULL &&
+            network_take(object, "the calibrated network", &comparison->network) == STATUS_OK) {
+            set_factor(comparison, calibration);
+            network_finish(&comparison->network);
+        }
+        json_decref(object);
+    }
+    free(comparison);
+}
