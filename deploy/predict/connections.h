@@ -6,6 +6,7 @@
 #include "deploy/predict/flows.h"
 #include "deploy/predict/network.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ static inline bool connections_grow(struct connection_table *table)
     free(table->seats);
     table->seats = seats;
     table->seat_count = count;
+    assert(table->count == 0 || table->list != NULL);
     for (uint32_t i = 0; i < table->count; i++) {
         *connections_seat(table, table->list[i].from, table->list[i].to) = i + 1;
     }
@@ -78,6 +80,7 @@ static inline struct connection *connections_add(struct connection_table *table,
         !array_has_room((void **)&table->list, table->count, &table->room, sizeof(*connection))) {
         return NULL;
     }
+    assert(table->list != NULL);
     uint32_t *seat = connections_seat(table, connection->from, connection->to);
     table->list[table->count] = *connection;
     *seat = ++table->count;

@@ -164,6 +164,30 @@ static enum status read_recovery(const char *file, json_t *object, struct recove
                : status;
 }
 
+/* Updates, and what is done with values and messages. */
+static enum status read_exchange(const struct fields *fields, struct costs *costs)
+{
+    enum status status =
+        fields_quantity(fields, "optimizer", QUANTITY_TIME, true, &costs->optimizer_s);
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "message", QUANTITY_TIME, true, &costs->message_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "message-bandwidth", QUANTITY_BANDWIDTH, false,
+                                 &costs->message_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "sum", QUANTITY_BANDWIDTH, false, &costs->sum_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status =
+            fields_quantity(fields, "encode", QUANTITY_BANDWIDTH, false, &costs->encode_bandwidth);
+    }
+    return status == STATUS_OK ? fields_quantity(fields, "decode", QUANTITY_BANDWIDTH, false,
+                                                 &costs->decode_bandwidth)
+                               : status;
+}
+
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
     static const char *const names[] = {"comment",
@@ -203,25 +227,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
         status = read_layers(fields, costs);
     }
     if (status == STATUS_OK) {
-        status = fields_quantity(fields, "optimizer", QUANTITY_TIME, true, &costs->optimizer_s);
-    }
-    if (status == STATUS_OK) {
-        status = fields_quantity(fields, "message", QUANTITY_TIME, true, &costs->message_s);
-    }
-    if (status == STATUS_OK) {
-        status = fields_quantity(fields, "message-bandwidth", QUANTITY_BANDWIDTH, false,
-                                 &costs->message_bandwidth);
-    }
-    if (status == STATUS_OK) {
-        status = fields_quantity(fields, "sum", QUANTITY_BANDWIDTH, false, &costs->sum_bandwidth);
-    }
-    if (status == STATUS_OK) {
-        status =
-            fields_quantity(fields, "encode", QUANTITY_BANDWIDTH, false, &costs->encode_bandwidth);
-    }
-    if (status == STATUS_OK) {
-        status =
-            fields_quantity(fields, "decode", QUANTITY_BANDWIDTH, false, &costs->decode_bandwidth);
+        status = read_exchange(fields, costs);
     }
     if (status == STATUS_OK) {
         status = read_cores(fields, costs);
