@@ -76,7 +76,7 @@ deploy/predict/convergence common/base common/options common/job
 deploy/predict          common/base common/options common/vector common/plan common/job ps-server/shard worker/exchange/chunks worker/exchange/shared deploy/predict/convergence
 deploy/predict/faults   common/base common/plan common/job deploy/predict
 deploy/predict/exchange common/base common/vector common/codec common/plan common/job worker/exchange/chunks worker/exchange/shared deploy/predict
-deploy/predict/advise   common/base common/options common/vector common/plan common/job ps-server/shard deploy/predict deploy/predict/convergence
+deploy/predict/advise   common/base common/codec common/options common/vector common/plan common/job ps-server/shard deploy/predict deploy/predict/convergence
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options

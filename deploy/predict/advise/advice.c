@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXHAUSTIVE_MAX  128  // combinations that are all tried
+#define EXHAUSTIVE_MAX  512  // combinations that are all tried
 #define EXHAUSTIVE_WORK 1e10 // if they take no more, in about nanoseconds
 #define TRY_WORK        5e9  // that a combination may take in any case
 #define TRY_FACTOR      4    // or so many times as much as the default

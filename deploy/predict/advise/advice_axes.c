@@ -1,6 +1,7 @@
 /* The values that each axis of the search has, and what they change. */
 #include "deploy/predict/advise/advice_axes.h"
 
+#include "common/codec/codec.h"
 #include "common/job/job_choices.h"
 
 #include <math.h>
@@ -135,7 +136,7 @@ bool advice_has_places(const struct basis *basis)
 }
 
 /* ==========================================================================================
- * Buckets, all-reduce
+ * Buckets, all-reduce, codes
  * ========================================================================================== */
 
 /* Up to the first that holds all parameters, from the first that a layout has room for. */
@@ -188,6 +189,38 @@ static void describe_all_reduce(double value, char ret_word[ADVICE_WORD_BYTES])
     snprintf(ret_word, ADVICE_WORD_BYTES, "%s", all_reduce_choices[(size_t)value].name);
 }
 
+/* Codes of all values; topk trains in another way. Only where the costs say what codes take, as
+ * they would be free otherwise. */
+static void list_codes(const struct basis *basis, struct advice_values *values)
+{
+    const struct costs *costs = &basis->costs;
+    advice_values_add(values, basis->job.compress.kind);
+    if (basis->job.workers > 1 && costs->encode_bandwidth > 0 && costs->decode_bandwidth > 0) {
+        advice_values_add(values, CODEC_NONE);
+        advice_values_add(values, CODEC_FP16);
+        advice_values_add(values, CODEC_INT8);
+    }
+}
+
+static void apply_code(double value, struct basis *basis)
+{
+    if (basis->job.compress.kind != (enum codec_kind)value) {
+        basis->job.compress = (struct codec){.kind = (enum codec_kind)value};
+    }
+}
+
+static void describe_code(double value, char ret_word[ADVICE_WORD_BYTES])
+{
+    const struct codec codec = {.kind = (enum codec_kind)value};
+    char text[CODEC_TEXT_BYTES];
+    codec_text(&codec, text);
+    if (codec.kind == CODEC_NONE) {
+        snprintf(ret_word, ADVICE_WORD_BYTES, "uncompressed");
+    } else {
+        snprintf(ret_word, ADVICE_WORD_BYTES, "%s gradients", text);
+    }
+}
+
 static bool is_ring(enum mode_kind mode)
 {
     return mode == MODE_RING;
@@ -216,6 +249,11 @@ const struct advice_axis advice_axes[ADVICE_AXES] = {
                            .list = list_all_reduces,
                            .apply = apply_all_reduce,
                            .describe = describe_all_reduce},
+    [ADVICE_COMPRESSION] = {.name = "compression",
+                            .option = "compress",
+                            .list = list_codes,
+                            .apply = apply_code,
+                            .describe = describe_code},
 };
 
 bool advice_axis_is_of(enum advice_axis_kind axis, enum mode_kind mode)

@@ -17,6 +17,7 @@ enum advice_axis_kind {
     ADVICE_PLACEMENT,
     ADVICE_BUCKET,
     ADVICE_ALL_REDUCE,
+    ADVICE_COMPRESSION,
     ADVICE_AXES,
 };
 

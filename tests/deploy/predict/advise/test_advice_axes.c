@@ -131,6 +131,26 @@ static void test_many_workers_do_not_add_up_directly(void **state)
     close_test(&test);
 }
 
+static void test_codes_are_tried_where_it_is_known_what_they_take(void **state)
+{
+    (void)state;
+    struct axes_test test = open_test("ring", "4");
+    char word[ADVICE_WORD_BYTES];
+    struct advice_values values = list(&test, ADVICE_COMPRESSION);
+    has_values(&values, (double[]){CODEC_NONE}, 1);
+    test.basis->costs.encode_bandwidth = test.basis->costs.decode_bandwidth = 1e9;
+    values = list(&test, ADVICE_COMPRESSION);
+    has_values(&values, (double[]){CODEC_NONE, CODEC_FP16, CODEC_INT8}, 3);
+    advice_axes[ADVICE_COMPRESSION].apply(values.list[1], test.basis);
+    assert_int_equal(test.basis->job.compress.kind, CODEC_FP16);
+    advice_axes[ADVICE_COMPRESSION].describe(values.list[1], word);
+    assert_string_equal(word, "fp16 gradients");
+    test.basis->job.workers = 1;
+    values = list(&test, ADVICE_COMPRESSION);
+    assert_int_equal(values.count, 1);
+    close_test(&test);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_without_idle_hosts_servers_are_beside_workers),
         cmocka_unit_test(test_places_of_the_file_may_be_left),
         cmocka_unit_test(test_many_workers_do_not_add_up_directly),
+        cmocka_unit_test(test_codes_are_tried_where_it_is_known_what_they_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
