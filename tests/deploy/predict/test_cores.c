@@ -29,6 +29,7 @@ static void read_host(uint32_t places, uint32_t cores)
              "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"workers\": %u,"
              " \"cores\": %u, \"nic\": \"10 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}",
              places, cores);
+    network_finish(&network); // of a host that was read before
     predictions_read_network(text, &network);
 }
 
