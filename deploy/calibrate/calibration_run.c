@@ -23,6 +23,24 @@ void calibration_run_option(const struct calibration_run *run, const char *name,
     }
 }
 
+enum status calibration_run_job(const struct calibration_run *run, const char *const *names,
+                                size_t count, struct job *ret_job,
+                                char ret_error[OPTION_ERROR_BYTES])
+{
+    char value[OPTION_VALUE_BYTES];
+    const struct option_set set = job_option_set(ret_job);
+    options_reset(&set);
+    for (size_t i = 0; i < count; i++) {
+        calibration_run_option(run, names[i], value, sizeof(value));
+        bool is_there = value[0] != '\0'; // a run of before may lack some
+        if (is_there && options_set_text(&set, 1, names[i], value, ret_error, OPTION_ERROR_BYTES) !=
+                            STATUS_OK) {
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}
+
 bool calibration_run_has_codes(const struct calibration_run *run)
 {
     return run->compress[0] != '\0' && strcmp(run->compress, "none") != 0;

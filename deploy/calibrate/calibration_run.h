@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/codec/codec.h"
+#include "common/job/job_options.h"
 #include "deploy/calibrate/observation.h"
 #include "deploy/report/run_folder.h"
 
@@ -50,5 +51,11 @@ void calibration_run_finish(struct calibration_run *run); // zeroed is fine
 /* A copy of an option of the run's job, as text, or an empty one. */
 void calibration_run_option(const struct calibration_run *run, const char *name, char *ret_text,
                             size_t text_size);
+
+/* A job with the defaults, and those options of the run's job that are named and that it has.
+ * STATUS_INVALID, and why: it has one that no job of this version may have. */
+enum status calibration_run_job(const struct calibration_run *run, const char *const *names,
+                                size_t count, struct job *ret_job,
+                                char ret_error[OPTION_ERROR_BYTES]);
 
 #endif

@@ -1,7 +1,6 @@
 /* Compares runs with their predictions. */
 #include "deploy/calibrate/calibration_unseen.h"
 
-#include "common/job/job_options.h"
 #include "deploy/calibrate/calibration_cores.h"
 #include "deploy/calibrate/calibration_files.h"
 #include "deploy/predict/network.h"
@@ -18,7 +17,7 @@
 #define WARM       3
 #define COUNTED    40
 
-/* A run, as predictions need it. In shared memory the kernel has no part in messages. */
+/* A run, as predictions need it. */
 struct compared {
     struct job job;
     double step_s; // as it was
@@ -31,21 +30,17 @@ struct comparison {
     struct costs costs; // changed for each factor
 };
 
-/* False: it shows nothing of that, or its job is not known. */
+/* False: it shows nothing of that, as in shared memory, where the kernel has no part in messages;
+ * or its job is not known. */
 static bool take_run(const struct calibration_run *run, struct compared *ret_compared)
 {
     static const char *const names[] = {"mode",       "workers",   "servers",  "bucket-mb",
                                         "all-reduce", "transport", "straggler"};
     const struct observation *seen = &run->observation;
-    char value[OPTION_VALUE_BYTES], error[OPTION_ERROR_BYTES];
-    const struct option_set set = job_option_set(&ret_compared->job);
-    options_reset(&set);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        calibration_run_option(run, names[i], value, sizeof(value));
-        if (value[0] != '\0' &&
-            options_set_text(&set, 1, names[i], value, error, sizeof(error)) != STATUS_OK) {
-            return false;
-        }
+    char error[OPTION_ERROR_BYTES];
+    if (calibration_run_job(run, names, sizeof(names) / sizeof(names[0]), &ret_compared->job,
+                            error) != STATUS_OK) {
+        return false;
     }
     ret_compared->step_s = seen->step_count > 0 ? seen->passed_s / (double)seen->step_count : 0;
     return ret_compared->step_s > 0 && run->workers > 1 && run->host_count == 1 &&

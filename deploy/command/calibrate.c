@@ -53,18 +53,12 @@ struct work {
 static enum status describe_model(const struct calibration_run *run, struct model_layers *ret_model)
 {
     static const char *const names[] = {"model", "data", "image-size", "classes", "bad-images"};
-    char value[OPTION_VALUE_BYTES], error[OPTION_ERROR_BYTES] = "";
+    char error[OPTION_ERROR_BYTES] = "";
     struct job job;
-    const struct option_set set = job_option_set(&job);
-    options_reset(&set);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        calibration_run_option(run, names[i], value, sizeof(value));
-        bool is_there = value[0] != '\0'; // a run of before may lack some
-        if (is_there &&
-            options_set_text(&set, 1, names[i], value, error, sizeof(error)) != STATUS_OK) {
-            log_error("%s/job.json: %s", run->folder.path, error);
-            return STATUS_INVALID;
-        }
+    if (calibration_run_job(run, names, sizeof(names) / sizeof(names[0]), &job, error) !=
+        STATUS_OK) {
+        log_error("%s/job.json: %s", run->folder.path, error);
+        return STATUS_INVALID;
     }
     json_t *description = checkpoint_job_describe(&job);
     enum status status =

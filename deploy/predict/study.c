@@ -178,9 +178,6 @@ enum status study_measure(const struct study *study, const struct basis *basis,
         point->efficiency = point->speed_up / point->workers;
         status = find_limiter(study, basis, point);
     }
-    if (status == STATUS_OK) {
-        status = study_find_interval(study, basis, point);
-    }
     return status;
 }
 
@@ -225,6 +222,9 @@ static enum status make_point(void *context, size_t index)
     if (status == STATUS_OK) {
         point->servers = basis->job.servers;
         status = study_measure(study, basis, point);
+    }
+    if (status == STATUS_OK) {
+        status = study_find_interval(study, basis, point);
     }
     basis_destroy(basis);
     if (status == STATUS_OK && study->convergence != NULL) {

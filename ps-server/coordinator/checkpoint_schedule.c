@@ -206,14 +206,18 @@ static bool is_open(const struct checkpointing *of)
     return (of->state != CHECKPOINTING_IDLE && of->is_written) || is_offered(of);
 }
 
+/* Where none goes to the disk, nobody goes on from the end. */
+static bool is_awaited(const struct checkpointing *of)
+{
+    return of->plan.are_written && !of->is_overdue && is_open(of);
+}
+
 bool checkpoint_schedule_awaits_last(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    if (!of->plan.are_written || of->is_overdue || !is_open(of)) {
-        return false; // nobody goes on from the end
-    }
-    of->done_ms = of->done_ms == 0 ? now_ms : of->done_ms;
-    return true;
+    bool waits = is_awaited(of);
+    of->done_ms = waits && of->done_ms == 0 ? now_ms : of->done_ms;
+    return waits;
 }
 
 void checkpoint_schedule_give_up_last(struct coordinator *coordinator, const char *why)
@@ -232,15 +236,11 @@ void checkpoint_schedule_judge_last(struct coordinator *coordinator, uint64_t no
     }
 }
 
-bool checkpoint_schedule_lacks(struct coordinator *coordinator, const struct sender *member,
-                               uint64_t now_ms)
+bool checkpoint_schedule_lacks(const struct coordinator *coordinator, const struct sender *member)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
-    if (!checkpoint_schedule_awaits_last(coordinator, now_ms)) {
-        return false;
-    }
     const struct checkpoint_share *share = &of->shares[checkpointing_share_of(coordinator, member)];
     bool is_sent = of->state == CHECKPOINTING_COMMITTING ||
                    (of->state == CHECKPOINTING_COLLECTING && share->is_over);
-    return !is_sent || is_offered(of);
+    return is_awaited(of) && (!is_sent || is_offered(of));
 }

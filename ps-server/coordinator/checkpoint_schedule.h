@@ -33,8 +33,7 @@ bool checkpoint_schedule_awaits_last(struct coordinator *coordinator, uint64_t n
 void checkpoint_schedule_judge_last(struct coordinator *coordinator, uint64_t now_ms);
 
 /* Whether the end of the job waits for something that this member has not sent. */
-bool checkpoint_schedule_lacks(struct coordinator *coordinator, const struct sender *member,
-                               uint64_t now_ms);
+bool checkpoint_schedule_lacks(const struct coordinator *coordinator, const struct sender *member);
 
 /* Says that the job ends without its last checkpoint, and ends the wait for it. */
 void checkpoint_schedule_give_up_last(struct coordinator *coordinator, const char *why);

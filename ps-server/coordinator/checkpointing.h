@@ -75,7 +75,7 @@ struct checkpointing {
     uint64_t spare_due_ms;             // when that is for memory alone; 0: never
     bool is_announced_spare;           // for memory alone
     uint64_t done_ms;                  // since when all workers are done, and wait; 0: they are not
-    bool is_overdue;                   // they have waited for the last checkpoint for long enough
+    bool is_overdue;                   // they do not wait for the last checkpoint any longer
 };
 
 enum status checkpointing_init(struct checkpointing *checkpointing, struct carriers carriers,

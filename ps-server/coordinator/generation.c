@@ -132,7 +132,7 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
     }
     newcomers_tidy(&coordinator->newcomers, now_ms);
     if (coordinator->state == COORDINATOR_TRAINING && generation_is_done(coordinator)) {
-        bool is_lacked = lost->slot != NULL && checkpoint_schedule_lacks(coordinator, lost, now_ms);
+        bool is_lacked = lost->slot != NULL && checkpoint_schedule_lacks(coordinator, lost);
         if (!is_lacked || !may_follow) {
             conclude_without(coordinator, sentence, is_lacked, now_ms);
             return;

@@ -18,22 +18,7 @@
 #define PARAMETERS UINT64_C(262144)
 #define BYTES      (4.0 * (double)PARAMETERS)
 
-static struct network network;
 static struct costs costs;
-
-static int set_up(void **state)
-{
-    (void)state;
-    predictions_read_star(&network);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    network_finish(&network);
-    return 0;
-}
 
 static int reset_costs(void **state)
 {
@@ -44,10 +29,7 @@ static int reset_costs(void **state)
 
 static struct prediction predict(const struct job *job, uint32_t steps)
 {
-    struct prediction made;
-    const struct prediction_extent extent = {2, steps, PREDICTION_WORK_MAX, 0};
-    assert_int_equal(prediction_make(job, &costs, &network, &extent, &made), STATUS_OK);
-    return made;
+    return predictions_make(job, &costs, 2, steps);
 }
 
 /* 2(N-1)/N S/B on the links, and a latency for each hop. */
@@ -106,11 +88,11 @@ static void test_incast(void **state)
 /* Predicts for a network of its own. */
 static double step_in(const char *text, const struct job *job)
 {
-    const struct network usual = network;
-    predictions_read_network(text, &network);
+    const struct network usual = predictions_star;
+    predictions_read_network(text, &predictions_star);
     double step_s = predict(job, 4).step_s;
-    network_finish(&network);
-    network = usual;
+    network_finish(&predictions_star);
+    predictions_star = usual;
     return step_s;
 }
 
@@ -293,5 +275,5 @@ int main(void)
         cmocka_unit_test_setup(test_straggler, reset_costs),
         cmocka_unit_test_setup(test_seed, reset_costs),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }

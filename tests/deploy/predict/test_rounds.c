@@ -18,22 +18,7 @@
 #define BYTES      (4.0 * (double)PARAMETERS)
 #define SUM        2e9
 
-static struct network network;
 static struct costs costs;
-
-static int set_up(void **state)
-{
-    (void)state;
-    predictions_read_star(&network);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    network_finish(&network);
-    return 0;
-}
 
 static int reset_costs(void **state)
 {
@@ -44,10 +29,7 @@ static int reset_costs(void **state)
 
 static struct prediction predict(const struct job *job, uint32_t steps)
 {
-    struct prediction made;
-    const struct prediction_extent extent = {3, steps, PREDICTION_WORK_MAX, 0};
-    assert_int_equal(prediction_make(job, &costs, &network, &extent, &made), STATUS_OK);
-    return made;
+    return predictions_make(job, &costs, 3, steps);
 }
 
 static struct job rounds(enum mode_kind mode, uint32_t workers, uint32_t steps)
@@ -98,11 +80,11 @@ static void workers_of_one_host_do_the_same(void **state)
 {
     (void)state;
     const uint32_t n = 4, steps = 8;
-    const struct network usual = network;
+    const struct network usual = predictions_star;
     predictions_read_network("{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\","
                              " \"workers\": 4, \"nic\": \"1 Gbit/s\", \"latency\": \"10 us\","
                              " \"switch\": \"s\"}]}",
-                             &network);
+                             &predictions_star);
     costs.layers[0].backward_s = 0.02;
     costs.optimizer_s = 0.005;
     costs.sum_bandwidth = SUM;
@@ -110,8 +92,8 @@ static void workers_of_one_host_do_the_same(void **state)
     job.all_reduce = ALL_REDUCE_CHOICE_AUTO;
     double sums_s = BYTES * (n - 1) / n / SUM + BYTES / SUM;
     predictions_check("a step", n, predict(&job, 8).step_s, 0.025 + sums_s / steps, 1e-6);
-    network_finish(&network);
-    network = usual;
+    network_finish(&predictions_star);
+    predictions_star = usual;
 }
 
 /* Draws of a worker's steps add up before anybody waits: the expected maximum of N sums of K
@@ -182,5 +164,5 @@ int main(void)
         cmocka_unit_test_setup(unsynchronised_workers_push_once_a_round, reset_costs),
         cmocka_unit_test_setup(one_worker_makes_plain_steps, reset_costs),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }

@@ -15,22 +15,7 @@
 #define BANDWIDTH 1.25e9
 #define LATENCY_S 20e-6
 
-static struct network network;
 static struct costs costs;
-
-static int set_up(void **state)
-{
-    (void)state;
-    predictions_read_star(&network);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    network_finish(&network);
-    return 0;
-}
 
 /* Of one layer whose gradients take next to no time on the network. */
 static int reset_costs(void **state)
@@ -42,10 +27,7 @@ static int reset_costs(void **state)
 
 static struct prediction predict(const struct job *job, uint32_t steps)
 {
-    struct prediction made;
-    const struct prediction_extent extent = {20, steps, PREDICTION_WORK_MAX, 0};
-    assert_int_equal(prediction_make(job, &costs, &network, &extent, &made), STATUS_OK);
-    return made;
+    return predictions_make(job, &costs, 20, steps);
 }
 
 static struct prediction predict_mode(struct mode mode, uint32_t workers, uint32_t steps)
@@ -239,5 +221,5 @@ int main(void)
         cmocka_unit_test_setup(test_slack, reset_costs),
         cmocka_unit_test_setup(test_seed, reset_costs),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }

@@ -65,3 +65,28 @@ void predictions_check(const char *what, uint32_t workers, double got, double wa
         fail_msg("%s among %u: %.9g, and %.9g was expected", what, workers, got, want);
     }
 }
+
+struct network predictions_star;
+
+int predictions_open_star(void **state)
+{
+    (void)state;
+    predictions_read_star(&predictions_star);
+    return 0;
+}
+
+int predictions_close_star(void **state)
+{
+    (void)state;
+    network_finish(&predictions_star);
+    return 0;
+}
+
+struct prediction predictions_make(const struct job *job, const struct costs *costs, uint32_t warm,
+                                   uint32_t steps)
+{
+    struct prediction made;
+    const struct prediction_extent extent = {warm, steps, PREDICTION_WORK_MAX, 0};
+    assert_int_equal(prediction_make(job, costs, &predictions_star, &extent, &made), STATUS_OK);
+    return made;
+}

@@ -5,6 +5,7 @@
 #include "common/job/job.h"
 #include "deploy/predict/costs.h"
 #include "deploy/predict/network.h"
+#include "deploy/predict/prediction.h"
 
 #include <stdint.h>
 
@@ -13,6 +14,15 @@ void predictions_read_network(const char *text, struct network *ret_network);
 
 /* Workers h, and servers p, on hosts of their own: 64 and 8, with 10 Gbit/s, 20 us apart. */
 void predictions_read_star(struct network *ret_network);
+
+/* One for all tests of a program: what a group has before and behind them. */
+extern struct network predictions_star;
+int predictions_open_star(void **state);
+int predictions_close_star(void **state);
+
+/* Over that. `warm` steps do not count, `steps` do. */
+struct prediction predictions_make(const struct job *job, const struct costs *costs, uint32_t warm,
+                                   uint32_t steps);
 
 /* A job whose gradients are one bucket. */
 struct job predictions_job(enum mode_kind mode, uint32_t workers, uint32_t servers,

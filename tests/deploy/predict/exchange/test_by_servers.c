@@ -14,22 +14,7 @@
 
 #define LATENCY_S 20e-6
 
-static struct network network;
 static struct costs costs;
-
-static int set_up(void **state)
-{
-    (void)state;
-    predictions_read_star(&network);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    network_finish(&network);
-    return 0;
-}
 
 static int reset_costs(void **state)
 {
@@ -40,10 +25,7 @@ static int reset_costs(void **state)
 
 static struct prediction predict(const struct job *job, uint32_t steps)
 {
-    struct prediction made;
-    const struct prediction_extent extent = {20, steps, PREDICTION_WORK_MAX, 0};
-    assert_int_equal(prediction_make(job, &costs, &network, &extent, &made), STATUS_OK);
-    return made;
+    return predictions_make(job, &costs, 20, steps);
 }
 
 static struct job backed_up(uint32_t workers, uint32_t servers, uint32_t backup)
@@ -154,5 +136,5 @@ int main(void)
         cmocka_unit_test_setup(the_update_waits_for_the_first_ones, reset_costs),
         cmocka_unit_test_setup(servers_agree_on_a_version, reset_costs),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }

@@ -20,22 +20,7 @@
 static const char *const codecs[] = {"none", "fp16", "bf16", "int8", "topk:0.01", "topk:0.5"};
 #define CODEC_COUNT (sizeof(codecs) / sizeof(codecs[0]))
 
-static struct network network;
 static struct costs costs;
-
-static int set_up(void **state)
-{
-    (void)state;
-    predictions_read_star(&network);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    network_finish(&network);
-    return 0;
-}
 
 static int reset_costs(void **state)
 {
@@ -46,10 +31,7 @@ static int reset_costs(void **state)
 
 static double step_of(const struct job *job)
 {
-    struct prediction made;
-    const struct prediction_extent extent = {2, 4, PREDICTION_WORK_MAX, 0};
-    assert_int_equal(prediction_make(job, &costs, &network, &extent, &made), STATUS_OK);
-    return made.step_s;
+    return predictions_make(job, &costs, 2, 4).step_s;
 }
 
 static struct job coded_job(const char *codec, enum mode_kind mode, uint32_t workers,
@@ -161,5 +143,5 @@ int main(void)
         cmocka_unit_test_setup(rings_encode_every_sum, reset_costs),
         cmocka_unit_test_setup(a_server_encodes_once_for_all, reset_costs),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }
