@@ -5,7 +5,7 @@
 #include "deploy/calibrate/calibration_codes.h"
 #include "deploy/calibrate/calibration_cores.h"
 #include "deploy/calibrate/calibration_unseen.h"
-#include "deploy/predict/fields.h"
+#include "deploy/predict/basis/fields.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* What encoding and decoding take, from a run with codes beside one without. */
 #include "deploy/calibrate/calibration_codes.h"
 
-#include "deploy/predict/fields.h"
+#include "deploy/predict/basis/fields.h"
 
 /* The run without codes that is like one with them. */
 static const struct calibration_run *find_plain(struct calibration_run *const *runs, size_t count,

@@ -2,7 +2,7 @@
 #include "deploy/calibrate/calibration_cores.h"
 
 #include "deploy/calibrate/fit.h"
-#include "deploy/predict/fields.h"
+#include "deploy/predict/basis/fields.h"
 
 bool calibration_knows_cores(const struct calibration_run *run)
 {

@@ -2,7 +2,7 @@
 #include "deploy/calibrate/calibration_files.h"
 
 #include "common/base/log.h"
-#include "deploy/predict/fields.h"
+#include "deploy/predict/basis/fields.h"
 #include "deploy/system/folder.h"
 
 #include <stdlib.h>

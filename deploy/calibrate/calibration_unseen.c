@@ -3,7 +3,7 @@
 
 #include "deploy/calibrate/calibration_cores.h"
 #include "deploy/calibrate/calibration_files.h"
-#include "deploy/predict/network.h"
+#include "deploy/predict/basis/network.h"
 #include "deploy/predict/prediction.h"
 
 #include <jansson.h>

@@ -3,7 +3,7 @@
 #ifndef DEPLOY_CALIBRATE_FIT_H
 #define DEPLOY_CALIBRATE_FIT_H
 
-#include "deploy/predict/costs.h"
+#include "deploy/predict/basis/costs.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #define DEPLOY_CALIBRATE_MODEL_LAYERS_H
 
 #include "common/base/status.h"
-#include "deploy/predict/costs.h"
+#include "deploy/predict/basis/costs.h"
 #include "deploy/trace/timeline.h"
 
 #include <jansson.h>

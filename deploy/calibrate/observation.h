@@ -14,7 +14,7 @@
 #include "deploy/calibrate/fit.h"
 #include "deploy/calibrate/observed_cpu.h"
 #include "deploy/calibrate/observed_exchange.h"
-#include "deploy/predict/costs.h"
+#include "deploy/predict/basis/costs.h"
 #include "deploy/trace/timeline.h"
 
 #include <stdbool.h>

@@ -3,9 +3,9 @@
 
 #include "common/base/log.h"
 #include "common/job/job_options.h"
-#include "deploy/predict/basis.h"
+#include "deploy/predict/basis/basis.h"
 #include "deploy/predict/prediction.h"
-#include "deploy/predict/study.h"
+#include "deploy/predict/study/study.h"
 #include "deploy/report/run_folder.h"
 #include "deploy/system/folder.h"
 

@@ -10,9 +10,9 @@
 #include "deploy/command/predict_results.h"
 #include "deploy/predict/advise/advice.h"
 #include "deploy/predict/faults/fault_study.h"
-#include "deploy/predict/parallel.h"
-#include "deploy/predict/study.h"
-#include "deploy/predict/study_lists.h"
+#include "deploy/predict/study/parallel.h"
+#include "deploy/predict/study/study.h"
+#include "deploy/predict/study/study_lists.h"
 #include "deploy/system/command_text.h"
 #include "deploy/system/folder.h"
 

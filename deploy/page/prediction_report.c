@@ -5,8 +5,8 @@
 #include "deploy/page/html.h"
 #include "deploy/plot/prediction_plots.h"
 #include "deploy/predict/advise/winners.h"
-#include "deploy/predict/fields.h"
-#include "deploy/predict/study_target.h"
+#include "deploy/predict/basis/fields.h"
+#include "deploy/predict/study/study_target.h"
 #include "deploy/system/folder.h"
 
 #include <stdbool.h>

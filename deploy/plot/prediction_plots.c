@@ -1,7 +1,7 @@
 /* Writes gnuplot commands that plot a study of predictions. */
 #include "deploy/plot/prediction_plots.h"
 
-#include "deploy/predict/fields.h"
+#include "deploy/predict/basis/fields.h"
 
 #include <string.h>
 

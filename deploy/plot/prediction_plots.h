@@ -5,7 +5,7 @@
 #include "common/base/status.h"
 #include "deploy/plot/gnuplot.h"
 #include "deploy/predict/advise/winners.h"
-#include "deploy/predict/study.h"
+#include "deploy/predict/study/study.h"
 #include "deploy/report/run_strokes.h"
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #include "common/job/all_reduce.h"
 #include "common/job/straggler.h"
 #include "deploy/predict/clocks.h"
-#include "deploy/predict/engine.h"
+#include "deploy/predict/engine/engine.h"
 #include "deploy/predict/prediction.h"
 #include "deploy/predict/reduction.h"
 

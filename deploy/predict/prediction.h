@@ -4,8 +4,8 @@
 
 #include "common/base/status.h"
 #include "common/job/job.h"
-#include "deploy/predict/costs.h"
-#include "deploy/predict/network.h"
+#include "deploy/predict/basis/costs.h"
+#include "deploy/predict/basis/network.h"
 #include "ps-server/shard/staleness.h"
 
 struct prediction {

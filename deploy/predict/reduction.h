@@ -16,7 +16,7 @@
 
 #include "common/base/status.h"
 #include "common/job/all_reduce.h"
-#include "deploy/predict/network.h"
+#include "deploy/predict/basis/network.h"
 
 #include <stdbool.h>
 #include <stdint.h>

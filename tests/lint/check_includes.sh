@@ -73,17 +73,20 @@ deploy/sweep            common/base common/options common/plan common/job deploy
 deploy/export           common/base common/checkpoint
 deploy/trace            common/base common/trace
 deploy/predict/convergence common/base common/options common/job
-deploy/predict          common/base common/options common/vector common/plan common/job ps-server/shard worker/exchange/chunks worker/exchange/shared deploy/predict/convergence
-deploy/predict/faults   common/base common/plan common/job deploy/predict
-deploy/predict/exchange common/base common/vector common/codec common/plan common/job worker/exchange/chunks worker/exchange/shared deploy/predict
-deploy/predict/advise   common/base common/codec common/options common/vector common/plan common/job ps-server/shard deploy/predict deploy/predict/convergence
+deploy/predict/basis    common/base common/options common/vector common/job
+deploy/predict/engine   common/base deploy/predict/basis
+deploy/predict          common/base common/plan common/job ps-server/shard worker/exchange/chunks worker/exchange/shared deploy/predict/basis deploy/predict/engine
+deploy/predict/exchange common/base common/codec common/plan common/job worker/exchange/chunks worker/exchange/shared deploy/predict
+deploy/predict/study    common/base common/job deploy/predict/convergence deploy/predict/basis deploy/predict
+deploy/predict/faults   common/base common/plan common/job deploy/predict/basis deploy/predict/study
+deploy/predict/advise   common/base common/codec common/job deploy/predict/basis deploy/predict deploy/predict/study
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options
-deploy/calibrate        common/base common/trace common/vector common/codec common/job deploy/system deploy/trace deploy/predict deploy/report
-deploy/plot             common/base common/job deploy/system deploy/sweep deploy/report deploy/predict deploy/predict/advise deploy/predict/convergence
-deploy/page             common/base common/job deploy/system deploy/sweep deploy/report deploy/predict deploy/predict/advise deploy/predict/convergence deploy/plot
-deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/predict/advise deploy/predict/convergence deploy/predict/faults deploy/calibrate deploy/plot deploy/page
+deploy/calibrate        common/base common/trace common/vector common/codec common/job deploy/system deploy/trace deploy/predict deploy/predict/basis deploy/report
+deploy/plot             common/base common/job deploy/system deploy/sweep deploy/report deploy/predict/basis deploy/predict/study deploy/predict/advise deploy/predict/convergence
+deploy/page             common/base common/job deploy/system deploy/sweep deploy/report deploy/predict/basis deploy/predict/study deploy/predict/advise deploy/predict/convergence deploy/plot
+deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/predict/basis deploy/predict/study deploy/predict/advise deploy/predict/convergence deploy/predict/faults deploy/calibrate deploy/plot deploy/page
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
@@ -97,7 +100,7 @@ worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|wo
 worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|memory|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
-deploy/predict/.*               common/(base|options|vector|codec|plan|job)/[^/]+\.h|deploy/predict/((exchange|advise|convergence|faults)/)?[^/]+\.h|ps-server/shard/staleness\.h|worker/exchange/(chunks/ring|shared/block)_plan\.h
+deploy/predict/.*               common/(base|options|vector|codec|plan|job)/[^/]+\.h|deploy/predict/((basis|engine|exchange|study|advise|convergence|faults)/)?[^/]+\.h|ps-server/shard/staleness\.h|worker/exchange/(chunks/ring|shared/block)_plan\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
 common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h

@@ -3,7 +3,7 @@
 
 #include "common/base/log.h"
 #include "deploy/predict/advise/memo.h"
-#include "deploy/predict/parallel.h"
+#include "deploy/predict/study/parallel.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "common/base/status.h"
 #include "deploy/predict/advise/advice_axes.h"
 #include "deploy/predict/advise/advice_search.h"
-#include "deploy/predict/study.h"
+#include "deploy/predict/study/study.h"
 
 #include <jansson.h>
 

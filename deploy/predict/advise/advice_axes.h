@@ -2,7 +2,7 @@
 #ifndef DEPLOY_PREDICT_ADVISE_ADVICE_AXES_H
 #define DEPLOY_PREDICT_ADVISE_ADVICE_AXES_H
 
-#include "deploy/predict/basis.h"
+#include "deploy/predict/basis/basis.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #ifndef DEPLOY_PREDICT_ADVISE_ADVICE_COMMAND_H
 #define DEPLOY_PREDICT_ADVISE_ADVICE_COMMAND_H
 
-#include "deploy/predict/basis.h"
+#include "deploy/predict/basis/basis.h"
 
 #define ADVICE_COMMAND_BYTES 2048
 

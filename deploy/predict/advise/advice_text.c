@@ -1,7 +1,7 @@
 /* Advice as tables, sentences and JSON. */
 #include "deploy/predict/advise/advice.h"
 #include "deploy/predict/advise/advice_command.h"
-#include "deploy/predict/study_target.h"
+#include "deploy/predict/study/study_target.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "deploy/predict/advise/crossover.h"
 
 #include "deploy/predict/advise/memo.h"
-#include "deploy/predict/parallel.h"
+#include "deploy/predict/study/parallel.h"
 
 #include <math.h>
 #include <stdio.h>

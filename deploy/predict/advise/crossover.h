@@ -3,7 +3,7 @@
 #define DEPLOY_PREDICT_ADVISE_CROSSOVER_H
 
 #include "common/base/status.h"
-#include "deploy/predict/study.h"
+#include "deploy/predict/study/study.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* Predicts the designs of a study over a grid of bandwidths. */
 #include "deploy/predict/advise/winners.h"
 
-#include "deploy/predict/parallel.h"
+#include "deploy/predict/study/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

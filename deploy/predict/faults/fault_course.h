@@ -14,7 +14,7 @@
 #include "common/base/status.h"
 #include "common/job/mode.h"
 #include "common/plan/fault_list.h"
-#include "deploy/predict/costs.h"
+#include "deploy/predict/basis/costs.h"
 
 #include <stdint.h>
 

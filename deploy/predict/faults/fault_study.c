@@ -2,7 +2,7 @@
 #include "deploy/predict/faults/fault_study.h"
 
 #include "common/base/log.h"
-#include "deploy/predict/fields.h"
+#include "deploy/predict/basis/fields.h"
 
 #include <string.h>
 

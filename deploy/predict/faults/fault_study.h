@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 #include "deploy/predict/faults/fault_course.h"
-#include "deploy/predict/study.h"
+#include "deploy/predict/study/study.h"
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
  */
 #include "deploy/calibrate/calibration.h"
 #include "deploy/calibrate/calibration_files.h"
-#include "deploy/predict/network.h"
+#include "deploy/predict/basis/network.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/deploy/traced_run.h"

@@ -3,8 +3,8 @@
 #define TESTS_SUPPORT_DEPLOY_PREDICTIONS_H
 
 #include "common/job/job.h"
-#include "deploy/predict/costs.h"
-#include "deploy/predict/network.h"
+#include "deploy/predict/basis/costs.h"
+#include "deploy/predict/basis/network.h"
 #include "deploy/predict/prediction.h"
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "tests/support/deploy/small_study.h"
 
 #include "common/job/job_options.h"
-#include "deploy/predict/study_lists.h"
+#include "deploy/predict/study/study_lists.h"
 #include "tests/support/deploy/predictions.h"
 
 #include <assert.h>

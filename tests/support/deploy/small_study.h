@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_DEPLOY_SMALL_STUDY_H
 #define TESTS_SUPPORT_DEPLOY_SMALL_STUDY_H
 
-#include "deploy/predict/study.h"
+#include "deploy/predict/study/study.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Tests of predictions that are made once. */
 #include "deploy/predict/advise/memo.h"
-#include "deploy/predict/parallel.h"
+#include "deploy/predict/study/parallel.h"
 
 // clang-format off
 #include <setjmp.h>

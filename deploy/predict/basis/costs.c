@@ -1,0 +1,336 @@
+/* Reads costs, and shares them out among buckets. */
+#include "deploy/predict/basis/costs.h"
+
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "deploy/predict/basis/fields.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum status read_layer(const char *file, json_t *object, size_t index,
+                              struct cost_layer *layer)
+{
+    static const char *const names[] = {"name", "parameters", "forward", "backward", NULL};
+    char place[32];
+    snprintf(place, sizeof(place), "layers[%zu]", index);
+    const struct fields fields = {file, place, object};
+    double parameters = 0;
+    enum status status = fields_check_names(&fields, names);
+    if (status == STATUS_OK) {
+        status = fields_number(&fields, "parameters", 0, 1e10, true, &parameters);
+    }
+    if (status == STATUS_OK && floor(parameters) != parameters) {
+        status = fields_refuse(&fields, "parameters", "has to be a whole number");
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(&fields, "forward", QUANTITY_TIME, true, &layer->forward_s);
+    }
+    layer->parameters = (uint64_t)parameters;
+    return status == STATUS_OK
+               ? fields_quantity(&fields, "backward", QUANTITY_TIME, true, &layer->backward_s)
+               : status;
+}
+
+static enum status read_layers(const struct fields *fields, struct costs *costs)
+{
+    const json_t *list = NULL;
+    uint64_t parameters = 0;
+    enum status status = fields_list(fields, "layers", true, &list);
+    if (status == STATUS_OK && json_array_size(list) > COSTS_LAYERS_MAX) {
+        return fields_refuse(fields, "layers", "has too many entries; join some of them");
+    }
+    costs->layer_count = (uint32_t)json_array_size(list);
+    for (size_t i = 0; i < costs->layer_count && status == STATUS_OK; i++) {
+        status = read_layer(fields->file, json_array_get(list, i), i, &costs->layers[i]);
+        parameters += costs->layers[i].parameters;
+    }
+    return status == STATUS_OK && parameters == 0
+               ? fields_refuse(fields, "layers", "have no parameters")
+               : status;
+}
+
+static enum status read_distribution(const struct fields *fields, const char *distribution,
+                                     struct spread *spread)
+{
+    enum status status = STATUS_OK;
+    if (strcmp(distribution, "exponential") == 0) {
+        static const char *const names[] = {"distribution", "mean", NULL};
+        spread->kind = SPREAD_EXPONENTIAL;
+        status = fields_check_names(fields, names);
+        return status == STATUS_OK
+                   ? fields_quantity(fields, "mean", QUANTITY_TIME, true, &spread->mean_s)
+                   : status;
+    }
+    bool is_uniform = strcmp(distribution, "uniform") == 0;
+    if (!is_uniform && strcmp(distribution, "pareto") != 0) {
+        return fields_refuse(fields, "distribution", "has to be exponential, uniform or pareto");
+    }
+    const char *const names[] = {"distribution", "least", is_uniform ? "most" : "shape", NULL};
+    spread->kind = is_uniform ? SPREAD_UNIFORM : SPREAD_PARETO;
+    status = fields_check_names(fields, names);
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "least", QUANTITY_TIME, true, &spread->least_s);
+    }
+    if (status == STATUS_OK && !is_uniform) {
+        return fields_number(fields, "shape", 1.01, 1000, true, &spread->shape);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "most", QUANTITY_TIME, true, &spread->most_s);
+    }
+    return status == STATUS_OK && spread->most_s < spread->least_s
+               ? fields_refuse(fields, "most", "is less than least")
+               : status;
+}
+
+static enum status read_spread(const char *file, json_t *object, struct spread *spread)
+{
+    if (object == NULL) {
+        return STATUS_OK;
+    }
+    const struct fields fields = {file, "spread", object};
+    const char *distribution = NULL;
+    enum status status = fields_text(&fields, "distribution", true, &distribution);
+    return status == STATUS_OK ? read_distribution(&fields, distribution, spread) : status;
+}
+
+static enum status read_errors(const char *file, json_t *object, struct cost_errors *errors)
+{
+    static const char *const names[] = {"compute", "optimizer", "message", "sum", "carriage", NULL};
+    double *const values[] = {&errors->compute, &errors->optimizer, &errors->message, &errors->sum,
+                              &errors->carriage};
+    const struct fields fields = {file, "errors", object};
+    enum status status = object != NULL ? fields_check_names(&fields, names) : STATUS_OK;
+    for (size_t i = 0; names[i] != NULL && object != NULL && status == STATUS_OK; i++) {
+        status = fields_number(&fields, names[i], 0, 1, false, values[i]);
+    }
+    return status;
+}
+
+/* What cores are for. */
+static enum status read_cores(const struct fields *fields, struct costs *costs)
+{
+    double threads = 1;
+    enum status status = fields_number(fields, "threads", 1, 65536, false, &threads);
+    if (status == STATUS_OK && floor(threads) != threads) {
+        status = fields_refuse(fields, "threads", "has to be a whole number");
+    }
+    costs->threads = (uint32_t)threads;
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "input", QUANTITY_TIME, false, &costs->input_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "carriage-message", QUANTITY_TIME, false,
+                                 &costs->carriage_message_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "carriage", QUANTITY_BANDWIDTH, false,
+                                 &costs->carriage_bandwidth);
+    }
+    return status == STATUS_OK ? fields_number(fields, "crowding", 1, 1000, false, &costs->crowding)
+                               : status;
+}
+
+/* One of its times, or what is assumed in its place. */
+static enum status read_recovery_time(const struct fields *fields, const char *name,
+                                      double assumed_s, double *ret_s, bool *ret_is_given)
+{
+    *ret_s = assumed_s;
+    *ret_is_given = json_object_get(fields->object, name) != NULL;
+    return *ret_is_given ? fields_quantity(fields, name, QUANTITY_TIME, true, ret_s) : STATUS_OK;
+}
+
+static enum status read_recovery(const char *file, json_t *object, struct recovery *recovery)
+{
+    static const char *const names[] = {"notice", "go-on", "join", "copy-every", NULL};
+    const struct fields fields = {file, "recovery", object};
+    enum status status = object != NULL ? fields_check_names(&fields, names) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = read_recovery_time(&fields, "notice", RECOVERY_NOTICE_S, &recovery->notice_s,
+                                    &recovery->has_notice);
+    }
+    if (status == STATUS_OK) {
+        status = read_recovery_time(&fields, "go-on", RECOVERY_GO_ON_S, &recovery->go_on_s,
+                                    &recovery->has_go_on);
+    }
+    if (status == STATUS_OK) {
+        status = read_recovery_time(&fields, "join", RECOVERY_JOIN_S, &recovery->join_s,
+                                    &recovery->has_join);
+    }
+    return status == STATUS_OK
+               ? read_recovery_time(&fields, "copy-every", RECOVERY_COPY_EVERY_S,
+                                    &recovery->copy_every_s, &recovery->has_copy_every)
+               : status;
+}
+
+/* Updates, and what is done with values and messages. */
+static enum status read_exchange(const struct fields *fields, struct costs *costs)
+{
+    enum status status =
+        fields_quantity(fields, "optimizer", QUANTITY_TIME, true, &costs->optimizer_s);
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "message", QUANTITY_TIME, true, &costs->message_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "message-bandwidth", QUANTITY_BANDWIDTH, false,
+                                 &costs->message_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "sum", QUANTITY_BANDWIDTH, false, &costs->sum_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status =
+            fields_quantity(fields, "encode", QUANTITY_BANDWIDTH, false, &costs->encode_bandwidth);
+    }
+    return status == STATUS_OK ? fields_quantity(fields, "decode", QUANTITY_BANDWIDTH, false,
+                                                 &costs->decode_bandwidth)
+                               : status;
+}
+
+static enum status read_all(const struct fields *fields, struct costs *costs)
+{
+    static const char *const names[] = {"comment",
+                                        "measured",
+                                        "batch",
+                                        "layers",
+                                        "optimizer",
+                                        "message",
+                                        "sum",
+                                        "encode",
+                                        "decode",
+                                        "spread",
+                                        "threads",
+                                        "input",
+                                        "carriage",
+                                        "crowding",
+                                        "carriage-message",
+                                        "turns",
+                                        "message-bandwidth",
+                                        "recovery",
+                                        "errors",
+                                        NULL};
+    double batch = 0;
+    enum status status = fields_check_names(fields, names);
+    if (status == STATUS_OK) {
+        status = fields_check_notes(fields, "measured");
+    }
+    if (status == STATUS_OK) {
+        status = fields_number(fields, "batch", 1, 1 << 24, true, &batch);
+    }
+    if (status == STATUS_OK && floor(batch) != batch) {
+        status = fields_refuse(fields, "batch", "has to be a whole number");
+    }
+    costs->batch = (uint32_t)batch;
+    costs->is_measured = json_object_get(fields->object, "measured") != NULL;
+    if (status == STATUS_OK) {
+        status = read_layers(fields, costs);
+    }
+    if (status == STATUS_OK) {
+        status = read_exchange(fields, costs);
+    }
+    if (status == STATUS_OK) {
+        status = read_cores(fields, costs);
+    }
+    if (status == STATUS_OK) {
+        status =
+            read_spread(fields->file, json_object_get(fields->object, "spread"), &costs->spread);
+    }
+    if (status == STATUS_OK) {
+        status =
+            read_errors(fields->file, json_object_get(fields->object, "errors"), &costs->errors);
+    }
+    return status == STATUS_OK
+               ? read_recovery(fields->file, json_object_get(fields->object, "recovery"),
+                               &costs->recovery)
+               : status;
+}
+
+enum status costs_read(const char *file, struct costs *ret_costs)
+{
+    json_t *object = NULL;
+    enum status status = fields_load(file, &object);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    memset(ret_costs, 0, sizeof(*ret_costs));
+    status = read_all(&(struct fields){file, "", object}, ret_costs);
+    json_decref(object);
+    return status;
+}
+
+enum status costs_make_layout(const struct costs *costs, uint64_t bucket_bytes,
+                              struct layout *ret_layout)
+{
+    struct span tensors[COSTS_LAYERS_MAX];
+    unsigned char may_close[COSTS_LAYERS_MAX];
+    uint32_t count = 0;
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        if (costs->layers[i].parameters > 0) {
+            tensors[count] = (struct span){offset, costs->layers[i].parameters};
+            may_close[count++] = 1;
+            offset += costs->layers[i].parameters;
+        }
+    }
+    enum status status = layout_make_buckets(tensors, may_close, count, bucket_bytes, ret_layout);
+    if (status != STATUS_OK) {
+        log_error(
+            "the layers cannot be cut into buckets of %llu bytes; choose a larger --bucket-mb",
+            (unsigned long long)bucket_bytes);
+        return STATUS_INVALID;
+    }
+    layout_split_buckets(ret_layout, bucket_bytes);
+    return STATUS_OK;
+}
+
+void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_forward_s,
+                     double *ret_backward_s)
+{
+    double forward_s = 0, backward_s = 0, held_forward_s = 0, held_backward_s = 0, share = 0;
+    uint64_t offset = 0;
+    *ret_forward_s = *ret_backward_s = 0;
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        const struct cost_layer *layer = &costs->layers[i];
+        held_forward_s += layer->forward_s;
+        held_backward_s += layer->backward_s;
+        if (layer->parameters == 0) {
+            continue;
+        }
+        const struct span span = {offset, layer->parameters};
+        share = (double)span_intersect(span, bucket).count / (double)layer->parameters;
+        forward_s += share * held_forward_s;
+        backward_s += share * held_backward_s;
+        held_forward_s = held_backward_s = 0;
+        offset += layer->parameters;
+    }
+    // `share` is that of the last layer with parameters.
+    *ret_forward_s = forward_s + share * held_forward_s;
+    *ret_backward_s = backward_s + share * held_backward_s;
+}
+
+double costs_compute_s(const struct costs *costs)
+{
+    double seconds = 0;
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        seconds += costs->layers[i].forward_s + costs->layers[i].backward_s;
+    }
+    return seconds;
+}
+
+double spread_draw(const struct spread *spread, uint64_t seed, uint32_t rank, uint64_t step)
+{
+    // In (0, 1], so that logarithm and power are finite.
+    double unit = (double)((random_key(seed, RANDOM_PREDICT, rank, step) >> 11) + 1) * 0x1p-53;
+    switch (spread->kind) {
+    case SPREAD_NONE:
+        return 0;
+    case SPREAD_EXPONENTIAL:
+        return -log(unit) * spread->mean_s;
+    case SPREAD_UNIFORM:
+        return spread->least_s + unit * (spread->most_s - spread->least_s);
+    case SPREAD_PARETO:
+        return spread->least_s * pow(unit, -1 / spread->shape);
+    }
+    return 0;
+}

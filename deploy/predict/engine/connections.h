@@ -1,0 +1,137 @@
+/* The connections of an engine, in a table by both ends. */
+#ifndef DEPLOY_PREDICT_ENGINE_CONNECTIONS_H
+#define DEPLOY_PREDICT_ENGINE_CONNECTIONS_H
+
+#include "deploy/predict/basis/network.h"
+#include "deploy/predict/engine/array.h"
+#include "deploy/predict/engine/flows.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct connection {
+    uint32_t from, to; // processes
+    uint32_t class;    // of its flows
+    uint32_t waiting;  // packet + 1, the first to go; 0: none
+    double latency_s;
+    double bytes; // that have gone over it
+    bool is_busy;
+};
+
+struct connection_table {
+    struct connection *list; // (count), owned as the other
+    uint32_t count, room;
+    uint32_t *seats; // (seat_count) of the list, each + 1; 0: none
+    uint32_t seat_count;
+};
+
+/* The seat where a connection is, or would be. */
+static inline uint32_t *connections_seat(const struct connection_table *table, uint32_t from,
+                                         uint32_t to)
+{
+    uint64_t hash = ((uint64_t)from << 32 | to) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t at = (uint32_t)(hash >> 32) & (table->seat_count - 1);
+    for (; table->seats[at] > 0; at = (at + 1) & (table->seat_count - 1)) {
+        const struct connection *connection = &table->list[table->seats[at] - 1];
+        if (connection->from == from && connection->to == to) {
+            break;
+        }
+    }
+    return &table->seats[at];
+}
+
+/* NULL: there is none. */
+static inline struct connection *connections_find(const struct connection_table *table,
+                                                  uint32_t from, uint32_t to)
+{
+    uint32_t seat = table->seat_count > 0 ? *connections_seat(table, from, to) : 0;
+    return seat > 0 ? &table->list[seat - 1] : NULL;
+}
+
+/* Keeps at least half of the seats empty. */
+static inline bool connections_grow(struct connection_table *table)
+{
+    if (2 * table->count < table->seat_count) {
+        return true;
+    }
+    uint32_t count = table->seat_count > 0 ? 2 * table->seat_count : 64;
+    uint32_t *seats = calloc(count, sizeof(*seats));
+    if (seats == NULL) {
+        return false;
+    }
+    free(table->seats);
+    table->seats = seats;
+    table->seat_count = count;
+    assert(table->count == 0 || table->list != NULL);
+    for (uint32_t i = 0; i < table->count; i++) {
+        *connections_seat(table, table->list[i].from, table->list[i].to) = i + 1;
+    }
+    return true;
+}
+
+/* One that is not there. NULL: no memory. */
+static inline struct connection *connections_add(struct connection_table *table,
+                                                 const struct connection *connection)
+{
+    if (!connections_grow(table) ||
+        !array_has_room((void **)&table->list, table->count, &table->room, sizeof(*connection))) {
+        return NULL;
+    }
+    assert(table->list != NULL);
+    uint32_t *seat = connections_seat(table, connection->from, connection->to);
+    table->list[table->count] = *connection;
+    *seat = ++table->count;
+    return &table->list[*seat - 1];
+}
+
+static inline double connections_latency_s(const struct network *network, const uint32_t *hosts,
+                                           uint32_t from, uint32_t to)
+{
+    struct network_route route;
+    network_find_route(network, hosts[from], hosts[to], &route);
+    return route.latency_s;
+}
+
+/* Makes it if it is not there. NULL: no memory. */
+static inline struct connection *connections_make(struct connection_table *table,
+                                                  const struct network *network,
+                                                  struct flows *flows, const uint32_t *hosts,
+                                                  uint32_t from, uint32_t to)
+{
+    struct connection *found = connections_find(table, from, to);
+    if (found != NULL) {
+        return found;
+    }
+    struct network_route route;
+    network_find_route(network, hosts[from], hosts[to], &route);
+    struct connection made = {.from = from, .to = to, .latency_s = route.latency_s};
+    made.class = flows_class_of(flows, &route);
+    return made.class != UINT32_MAX ? connections_add(table, &made) : NULL;
+}
+
+/* What went over each link of the network. hosts: of each process. */
+static inline void connections_link_bytes(const struct connection_table *table,
+                                          const struct network *network, const uint32_t *hosts,
+                                          double *ret_bytes)
+{
+    memset(ret_bytes, 0, network->link_count * sizeof(*ret_bytes));
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct connection *connection = &table->list[i];
+        struct network_route route;
+        network_find_route(network, hosts[connection->from], hosts[connection->to], &route);
+        for (uint32_t j = 0; j < route.link_count; j++) {
+            ret_bytes[route.links[j]] += connection->bytes;
+        }
+    }
+}
+
+static inline void connections_finish(struct connection_table *table)
+{
+    free(table->list);
+    free(table->seats);
+}
+
+#endif

@@ -1,0 +1,294 @@
+/* Machines with a clock each, which goes as fast as their threads do. */
+#include "deploy/predict/engine/cores.h"
+
+#include "deploy/predict/engine/array.h"
+#include "deploy/predict/engine/heap.h"
+
+#include <float.h>
+#include <stdlib.h>
+
+struct item {
+    double seconds;
+    uint32_t kind, token;
+    uint32_t next; // of its thread, item + 1; 0: none
+};
+
+struct runner {
+    uint32_t first, last; // items + 1; 0: it is idle
+};
+
+struct running {
+    struct heap_key end; // by the clock of its machine
+    uint32_t runner;
+};
+
+/* Threads that go on equally fast. */
+struct lane {
+    double clock;            // seconds that each of them has had, until `since` of the machine
+    double rate;             // of the clock
+    struct running *running; // a heap, owned
+    uint32_t count, room;
+};
+
+enum { LANE_COMPUTE, LANE_OTHERS, LANES };
+
+struct machine {
+    double cores; // 0: not said
+    double since;
+    double end;               // of the first work; DBL_MAX: none
+    uint32_t busy, computing; // threads with work, and those of them that compute
+    struct lane lanes[LANES];
+    uint32_t next;  // the lane that has the first work
+    uint32_t place; // in the heap of machines
+};
+
+struct cores {
+    struct cores_share share;
+    uint32_t *homes;        // (processes), owned as the others: machines
+    struct runner *runners; // (processes, CORES_THREADS)
+    struct machine *machines;
+    uint32_t machine_count;
+    uint32_t *heap; // (machine_count), by their ends
+    struct item *items;
+    uint32_t item_count, item_room, item_free; // free: item + 1
+    uint64_t order;
+};
+
+static uint32_t runner_of(uint32_t process, enum cores_thread thread)
+{
+    return process * CORES_THREADS + (uint32_t)thread;
+}
+
+static bool ends_sooner(const struct machine *a, const struct machine *b)
+{
+    return a->end < b->end ||
+           (a->end == b->end && a->end < DBL_MAX &&
+            a->lanes[a->next].running[0].end.order < b->lanes[b->next].running[0].end.order);
+}
+
+/* Puts a machine where it belongs, upwards or downwards. */
+static void place(struct cores *cores, uint32_t index)
+{
+    struct machine *machines = cores->machines;
+    uint32_t *heap = cores->heap, at = machines[index].place;
+    const struct machine *own = &machines[index];
+    for (; at > 0 && ends_sooner(own, &machines[heap[(at - 1) / 2]]); at = (at - 1) / 2) {
+        heap[at] = heap[(at - 1) / 2];
+        machines[heap[at]].place = at;
+    }
+    for (uint32_t child; (child = 2 * at + 1) < cores->machine_count; at = child) {
+        child += child + 1 < cores->machine_count &&
+                 ends_sooner(&machines[heap[child + 1]], &machines[heap[child]]);
+        if (!ends_sooner(&machines[heap[child]], own)) {
+            break;
+        }
+        heap[at] = heap[child];
+        machines[heap[at]].place = at;
+    }
+    heap[at] = index;
+    machines[index].place = at;
+}
+
+/* How much longer computing takes beside others, and by turns. */
+static double slowness_of(const struct cores *cores, const struct machine *machine)
+{
+    double all = machine->cores, own = cores->share.compute_threads;
+    double busy = machine->busy < all ? machine->busy : all;
+    double others = all > own && busy > own ? (busy - own) / (all - own) : 0;
+    double turns = machine->computing > all ? 2 * (1 - all / machine->computing) : 0;
+    return 1 + (cores->share.crowding - 1) * others + (cores->share.turns - 1) * turns;
+}
+
+static void serve(struct machine *machine, double now)
+{
+    for (uint32_t i = 0; i < LANES; i++) {
+        machine->lanes[i].clock += machine->lanes[i].rate * (now - machine->since);
+    }
+    machine->since = now;
+}
+
+/* When the first work of a lane is done. */
+static double end_of(const struct machine *machine, uint32_t lane)
+{
+    const struct lane *own = &machine->lanes[lane];
+    if (own->count == 0) {
+        return DBL_MAX;
+    }
+    double left = own->running[0].end.at - own->clock;
+    return machine->since + (left > 0 ? left / own->rate : 0);
+}
+
+/* After threads have got work, or have done theirs. */
+static void reckon(struct cores *cores, struct machine *machine)
+{
+    double share = machine->busy > machine->cores ? machine->cores / machine->busy : 1;
+    machine->lanes[LANE_OTHERS].rate = share;
+    machine->lanes[LANE_COMPUTE].rate = share / slowness_of(cores, machine);
+    double compute_s = end_of(machine, LANE_COMPUTE), others_s = end_of(machine, LANE_OTHERS);
+    machine->next = compute_s < others_s ? LANE_COMPUTE : LANE_OTHERS;
+    machine->end = compute_s < others_s ? compute_s : others_s;
+    place(cores, (uint32_t)(machine - cores->machines));
+}
+
+static bool computes(uint32_t runner)
+{
+    return runner % CORES_THREADS == CORES_COMPUTE;
+}
+
+static struct lane *lane_of(struct machine *machine, uint32_t runner)
+{
+    return &machine->lanes[computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
+}
+
+/* A thread that gets work, or, with -1, has done all of it. */
+static void count_busy(const struct cores *cores, struct machine *machine, uint32_t runner, int by)
+{
+    int threads = computes(runner) ? (int)cores->share.compute_threads : 1;
+    machine->busy += (uint32_t)(by * threads);
+    machine->computing += (uint32_t)(computes(runner) ? by * threads : 0);
+}
+
+/* There is room for it. */
+static void run_first(struct cores *cores, struct lane *lane, uint32_t runner)
+{
+    const struct item *item = &cores->items[cores->runners[runner].first - 1];
+    const struct running running = {{lane->clock + item->seconds, cores->order++}, runner};
+    heap_add(lane->running, &lane->count, &running, sizeof(running));
+}
+
+/* UINT32_MAX: no memory. */
+static uint32_t keep(struct cores *cores, const struct item *item)
+{
+    uint32_t index = cores->item_free - 1;
+    if (cores->item_free > 0) {
+        cores->item_free = cores->items[index].next;
+    } else if (array_has_room((void **)&cores->items, cores->item_count, &cores->item_room,
+                              sizeof(*item))) {
+        index = cores->item_count++;
+    } else {
+        return UINT32_MAX;
+    }
+    cores->items[index] = *item;
+    return index;
+}
+
+bool cores_add(struct cores *cores, double now, const struct cores_work *work, double seconds)
+{
+    uint32_t index = runner_of(work->process, work->thread);
+    struct runner *runner = &cores->runners[index];
+    struct machine *machine = &cores->machines[cores->homes[work->process]];
+    struct lane *lane = lane_of(machine, index);
+    uint32_t item = keep(cores, &(struct item){seconds, work->kind, work->token, 0});
+    if (item == UINT32_MAX || !array_has_room((void **)&lane->running, lane->count, &lane->room,
+                                              sizeof(*lane->running))) {
+        return false;
+    }
+    if (runner->first > 0) {
+        cores->items[runner->last - 1].next = item + 1;
+        runner->last = item + 1;
+        return true;
+    }
+    runner->first = runner->last = item + 1;
+    serve(machine, now);
+    count_busy(cores, machine, index, 1);
+    run_first(cores, lane, index);
+    reckon(cores, machine);
+    return true;
+}
+
+struct cores_work cores_end_next(struct cores *cores, double now)
+{
+    struct machine *machine = &cores->machines[cores->heap[0]];
+    struct lane *lane = &machine->lanes[machine->next];
+    struct running running;
+    serve(machine, now);
+    heap_take(lane->running, &lane->count, &running, sizeof(running));
+    lane->clock = running.end.at; // which rounding may have missed
+    struct runner *runner = &cores->runners[running.runner];
+    uint32_t index = runner->first - 1;
+    const struct item item = cores->items[index];
+    runner->first = item.next;
+    cores->items[index].next = cores->item_free;
+    cores->item_free = index + 1;
+    if (runner->first > 0) {
+        run_first(cores, lane, running.runner);
+    } else {
+        count_busy(cores, machine, running.runner, -1);
+    }
+    reckon(cores, machine);
+    return (struct cores_work){running.runner / CORES_THREADS,
+                               (enum cores_thread)(running.runner % CORES_THREADS), item.kind,
+                               item.token};
+}
+
+double cores_next_end(const struct cores *cores)
+{
+    return cores->machines[cores->heap[0]].end;
+}
+
+bool cores_are_limited(const struct cores *cores, uint32_t process)
+{
+    return cores->machines[cores->homes[process]].cores > 0;
+}
+
+bool cores_is_idle(const struct cores *cores, uint32_t process, enum cores_thread thread)
+{
+    return cores->runners[runner_of(process, thread)].first == 0;
+}
+
+static enum status allocate(struct cores *cores, uint32_t processes)
+{
+    cores->homes = calloc(processes, sizeof(*cores->homes));
+    cores->runners = calloc((size_t)processes * CORES_THREADS, sizeof(*cores->runners));
+    cores->machines = calloc(cores->machine_count, sizeof(*cores->machines));
+    cores->heap = calloc(cores->machine_count, sizeof(*cores->heap));
+    return cores->homes != NULL && cores->runners != NULL && cores->machines != NULL &&
+                   cores->heap != NULL
+               ? STATUS_OK
+               : STATUS_NO_MEMORY;
+}
+
+enum status cores_create(const struct network *network, const uint32_t *hosts, uint32_t processes,
+                         const struct cores_share *share, struct cores **ret_cores)
+{
+    struct cores *cores = calloc(1, sizeof(*cores));
+    if (cores == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    cores->share = *share;
+    cores->share.compute_threads += cores->share.compute_threads == 0;
+    cores->share.crowding = share->crowding > 1 ? share->crowding : 1;
+    cores->share.turns = share->turns > 1 ? share->turns : 1;
+    cores->machine_count = network->host_count;
+    if (allocate(cores, processes) != STATUS_OK) {
+        cores_destroy(cores);
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < cores->machine_count; i++) {
+        cores->machines[i] =
+            (struct machine){.cores = network->hosts[i].cores, .end = DBL_MAX, .place = i};
+        cores->heap[i] = i;
+    }
+    for (uint32_t i = 0; i < processes; i++) {
+        cores->homes[i] = network->hosts[hosts[i]].machine;
+    }
+    *ret_cores = cores;
+    return STATUS_OK;
+}
+
+void cores_destroy(struct cores *cores)
+{
+    if (cores == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; cores->machines != NULL && i < cores->machine_count; i++) {
+        free(cores->machines[i].lanes[LANE_COMPUTE].running);
+        free(cores->machines[i].lanes[LANE_OTHERS].running);
+    }
+    free(cores->homes);
+    free(cores->runners);
+    free(cores->machines);
+    free(cores->heap);
+    free(cores->items);
+    free(cores);
+}

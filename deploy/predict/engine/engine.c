@@ -1,0 +1,500 @@
+/* The events of a prediction: a heap of them, connections, and threads. */
+#include "deploy/predict/engine/engine.h"
+
+#include "deploy/predict/engine/array.h"
+#include "deploy/predict/engine/connections.h"
+#include "deploy/predict/engine/flows.h"
+#include "deploy/predict/engine/heap.h"
+#include "deploy/predict/engine/packets.h"
+
+#include <assert.h>
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum event_kind {
+    EVENT_READY,   // a packet may go
+    EVENT_ARRIVE,  // it has come
+    EVENT_TURN,    // the thread of a process may be free
+    EVENT_HANDLED, // it has taken a packet
+    EVENT_SMALL,   // a packet comes that needs no thread
+    EVENT_WAKE,
+};
+
+enum work_kind {
+    WORK_OWN,    // what the thread was occupied with
+    WORK_SEND,   // a packet is ready
+    WORK_SMALL,  // likewise one that takes latency alone
+    WORK_HANDLE, // it has taken a packet
+    WORK_CARRY,  // a packet has been carried at one end
+    WORK_RUN,    // of engine_run; its token is the tag
+};
+
+struct event {
+    struct heap_key key; // its time
+    enum event_kind kind;
+    uint32_t a, b; // packet; process, and its tag
+};
+
+struct thread {                           // of a process
+    double busy_until;                    // with what it was given so far
+    double busy;                          // altogether
+    double waited;                        // by packets that had arrived, altogether
+    uint64_t taken;                       // packets
+    struct packet_queue waiting, sending; // that have come, and that it sends
+    bool is_taking;                       // or will, once it is free
+};
+
+struct engine {
+    const struct network *network;
+    const uint32_t *hosts;
+    double now;
+    struct engine_model model;
+    struct event *events; // a heap, owned as the others
+    uint32_t event_count, event_room;
+    uint64_t order;
+    struct packet_store store;
+    struct flows *flows;
+    struct connection_table connections;
+    struct thread *threads; // (model.threads)
+    struct cores *cores;
+    bool is_out_of_memory;
+};
+
+static void add_event_at(struct engine *engine, const struct event *event)
+{
+    if (!array_has_room((void **)&engine->events, engine->event_count, &engine->event_room,
+                        sizeof(*engine->events))) {
+        engine->is_out_of_memory = true;
+        return;
+    }
+    heap_add(engine->events, &engine->event_count, event, sizeof(*event));
+}
+
+static void add_event(struct engine *engine, double time, enum event_kind kind, uint32_t a,
+                      uint32_t b)
+{
+    add_event_at(engine, &(struct event){{time, engine->order++}, kind, a, b});
+}
+
+/* A copy of it that the engine keeps; PACKETS_NONE if there is no memory. */
+static uint32_t keep(struct engine *engine, const struct packet *packet)
+{
+    uint32_t index = packets_keep(&engine->store, packet);
+    engine->is_out_of_memory = engine->is_out_of_memory || index == PACKETS_NONE;
+    return index;
+}
+
+static uint32_t thread_of(const struct engine *engine, uint32_t process)
+{
+    return engine->model.threads > 1 ? process : 0;
+}
+
+static void add_work(struct engine *engine, const struct cores_work *work, double seconds)
+{
+    if (!cores_add(engine->cores, engine->now, work, seconds)) {
+        engine->is_out_of_memory = true;
+    }
+}
+
+/* Of a thread for messages. */
+static void give_work(struct engine *engine, uint32_t thread, enum work_kind kind, uint32_t token,
+                      double seconds)
+{
+    engine->threads[thread].busy += seconds;
+    add_work(engine, &(struct cores_work){thread, CORES_MESSAGES, kind, token}, seconds);
+}
+
+bool engine_shares_cores(const struct engine *engine, uint32_t process)
+{
+    return cores_are_limited(engine->cores, thread_of(engine, process));
+}
+
+/* Lets the thread of a process carry its end of a packet. */
+static void carry(struct engine *engine, uint32_t process, enum cores_thread side, uint32_t index)
+{
+    uint32_t thread = thread_of(engine, process);
+    const struct packet *packet = &engine->store.list[index];
+    double bytes = packet->is_lent ? 0 : packet->bytes;
+    double seconds = engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s;
+    if (seconds > 0 && engine_shares_cores(engine, thread)) {
+        engine->store.list[index].awaited++;
+        add_work(engine, &(struct cores_work){thread, side, WORK_CARRY, index}, seconds);
+    }
+}
+
+/* Counts its way and those who carry it at both ends. */
+static void carry_both_ends(struct engine *engine, uint32_t index)
+{
+    struct packet *packet = &engine->store.list[index];
+    packet->awaited = 1;
+    carry(engine, packet->from, CORES_OUT, index);
+    carry(engine, packet->to, CORES_IN, index);
+}
+
+static void begin_next(struct engine *engine, struct connection *connection)
+{
+    uint32_t packet = connection->waiting - 1;
+    connection->is_busy = connection->waiting > 0;
+    if (connection->is_busy) {
+        connection->waiting = engine->store.list[packet].next;
+        if (!engine->store.list[packet].is_moved) {
+            carry_both_ends(engine, packet);
+        }
+        if (!flows_begin(engine->flows, engine->now, connection->class,
+                         engine->store.list[packet].bytes, packet)) {
+            engine->is_out_of_memory = true;
+        }
+    }
+}
+
+/* Behind those of its bucket and of higher ones. */
+static void queue_packet(struct engine *engine, uint32_t packet)
+{
+    const struct packet *queued = &engine->store.list[packet];
+    struct connection *connection =
+        connections_make(&engine->connections, engine->network, engine->flows, engine->hosts,
+                         queued->from, queued->to);
+    if (connection == NULL) {
+        engine->is_out_of_memory = true;
+        return;
+    }
+    engine->store.list[packet].connection = (uint32_t)(connection - engine->connections.list);
+    packets_queue_by_bucket(&engine->store, &connection->waiting, packet);
+    if (!connection->is_busy) {
+        begin_next(engine, connection);
+    }
+}
+
+static void end_flow(struct engine *engine)
+{
+    uint32_t packet = flows_end_next(engine->flows, engine->now);
+    struct connection *connection =
+        &engine->connections.list[engine->store.list[packet].connection];
+    double counted = engine->store.list[packet].counted_bytes;
+    connection->bytes += counted > 0 ? counted : engine->store.list[packet].bytes;
+    if (engine->store.list[packet].is_moved) {
+        add_event(engine, engine->now, EVENT_SMALL, packet, 0);
+    } else {
+        add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
+    }
+    begin_next(engine, connection);
+}
+
+void engine_occupy(struct engine *engine, uint32_t process, double seconds)
+{
+    uint32_t index = thread_of(engine, process);
+    struct thread *thread = &engine->threads[index];
+    if (engine_shares_cores(engine, index)) {
+        give_work(engine, index, WORK_OWN, 0, seconds);
+        return;
+    }
+    double begin = thread->busy_until > engine->now ? thread->busy_until : engine->now;
+    thread->busy_until = begin + seconds;
+    thread->busy += seconds;
+}
+
+/* A thread's packets are ready in the order in which it was given them: only the first of them is
+ * among the events. */
+static void announce_first(struct engine *engine, const struct thread *thread)
+{
+    if (thread->sending.first > 0) {
+        const struct packet *packet = &engine->store.list[thread->sending.first - 1];
+        add_event_at(engine, &(struct event){{packet->ready_s, packet->order},
+                                             EVENT_READY,
+                                             thread->sending.first - 1,
+                                             0});
+    }
+}
+
+/* Sends a packet that no link carries. */
+static void send_aside(struct engine *engine, uint32_t index)
+{
+    double latency_s =
+        connections_latency_s(engine->network, engine->hosts, engine->store.list[index].from,
+                              engine->store.list[index].to);
+    carry_both_ends(engine, index);
+    add_event(engine, engine->now + latency_s, EVENT_ARRIVE, index, 0);
+}
+
+/* Lets a packet go, once its sender has sent it. */
+static void launch(struct engine *engine, uint32_t index)
+{
+    if (engine->store.list[index].is_lent) {
+        send_aside(engine, index);
+    } else {
+        queue_packet(engine, index);
+    }
+}
+
+static void send_first(struct engine *engine, uint32_t index)
+{
+    const struct packet *packet = &engine->store.list[index];
+    struct thread *thread = &engine->threads[thread_of(engine, packet->from)];
+    thread->sending.first = packet->next;
+    announce_first(engine, thread);
+    launch(engine, index);
+}
+
+/* How long a thread is busy with one end of a message, and with the values that travel in it. */
+static double message_s(const struct engine *engine, uint32_t thread, const struct packet *packet)
+{
+    double bytes = packet->is_lent ? 0 : packet->bytes;
+    return engine->model.message_scale[thread] *
+           (engine->model.message_s + bytes * engine->model.message_byte_s);
+}
+
+void engine_send(struct engine *engine, const struct packet *packet)
+{
+    assert(packet->bytes > 0 && packet->from != packet->to);
+    uint32_t index = keep(engine, packet);
+    if (index != PACKETS_NONE) {
+        uint32_t thread = thread_of(engine, packet->from);
+        double seconds = message_s(engine, thread, packet);
+        if (engine_shares_cores(engine, thread)) {
+            give_work(engine, thread, WORK_SEND, index, seconds);
+            return;
+        }
+        engine_occupy(engine, packet->from, seconds);
+        engine->store.list[index].ready_s = engine->threads[thread].busy_until;
+        engine->store.list[index].order = engine->order++;
+        if (packets_append(&engine->store, &engine->threads[thread].sending, index)) {
+            announce_first(engine, &engine->threads[thread]);
+        }
+    }
+}
+
+void engine_send_small(struct engine *engine, const struct packet *packet)
+{
+    uint32_t index = keep(engine, packet), thread = thread_of(engine, packet->from);
+    if (index == PACKETS_NONE) {
+        return;
+    }
+    struct packet *small = &engine->store.list[index];
+    small->bytes = 0;
+    if (engine_shares_cores(engine, thread)) {
+        give_work(engine, thread, WORK_SMALL, index, message_s(engine, thread, small));
+    } else {
+        add_event(engine,
+                  engine->now +
+                      connections_latency_s(engine->network, engine->hosts, small->from, small->to),
+                  EVENT_SMALL, index, 0);
+    }
+}
+
+void engine_move(struct engine *engine, const struct packet *packet)
+{
+    uint32_t index = keep(engine, packet);
+    if (index != PACKETS_NONE) {
+        engine->store.list[index].is_moved = true;
+        queue_packet(engine, index);
+    }
+}
+
+void engine_wake_after(struct engine *engine, double seconds, uint32_t process, uint32_t tag)
+{
+    add_event(engine, engine->now + seconds, EVENT_WAKE, process, tag);
+}
+
+void engine_run(struct engine *engine, enum cores_thread thread, double seconds, uint32_t process,
+                uint32_t tag)
+{
+    uint32_t index = thread_of(engine, process);
+    if (engine_shares_cores(engine, index)) {
+        add_work(engine, &(struct cores_work){index, thread, WORK_RUN, tag}, seconds);
+    } else {
+        engine_wake_after(engine, seconds, process, tag);
+    }
+}
+
+/* Lets a thread that is free take the first packet that waits. */
+static void take_first(struct engine *engine, uint32_t process)
+{
+    struct thread *thread = &engine->threads[process];
+    bool shares_cores = engine_shares_cores(engine, process);
+    thread->is_taking = thread->waiting.first > 0;
+    if (!thread->is_taking) {
+        return;
+    }
+    if (shares_cores && !cores_is_idle(engine->cores, process, CORES_MESSAGES)) {
+        return; // the end of what it does comes here again
+    }
+    if (!shares_cores && thread->busy_until > engine->now) {
+        add_event(engine, thread->busy_until, EVENT_TURN, process, 0);
+        return;
+    }
+    uint32_t index = thread->waiting.first - 1;
+    const struct packet *packet = &engine->store.list[index];
+    thread->waiting.first = packet->next;
+    thread->waited += engine->now - packet->arrived_s;
+    thread->taken++;
+    double work_s =
+        message_s(engine, process, packet) + engine->model.work_s(engine->model.owner, packet);
+    if (shares_cores) {
+        give_work(engine, process, WORK_HANDLE, index, work_s);
+        return;
+    }
+    engine_occupy(engine, process, work_s);
+    add_event(engine, thread->busy_until, EVENT_HANDLED, index, 0);
+}
+
+/* Of what a packet awaits, the last comes here, too. */
+static void arrive(struct engine *engine, uint32_t index)
+{
+    struct packet *packet = &engine->store.list[index];
+    if (--packet->awaited > 0) {
+        return;
+    }
+    struct thread *thread = &engine->threads[packet->to];
+    packet->arrived_s = engine->now;
+    (void)packets_append(&engine->store, &thread->waiting, index);
+    if (!thread->is_taking) {
+        take_first(engine, packet->to);
+    }
+}
+
+static void hand_over(struct engine *engine, uint32_t index)
+{
+    const struct packet packet = engine->store.list[index]; // sends may move the others
+    packets_drop(&engine->store, index);
+    engine->model.deliver(engine->model.owner, &packet);
+}
+
+static void handle_event(struct engine *engine, const struct event *event)
+{
+    uint32_t process = event->a;
+    switch (event->kind) {
+    case EVENT_READY:
+        send_first(engine, event->a);
+        break;
+    case EVENT_ARRIVE:
+        arrive(engine, event->a);
+        break;
+    case EVENT_TURN:
+        take_first(engine, process);
+        break;
+    case EVENT_HANDLED:
+        process = engine->store.list[event->a].to;
+        hand_over(engine, event->a);
+        take_first(engine, process);
+        break;
+    case EVENT_SMALL:
+        hand_over(engine, event->a);
+        break;
+    case EVENT_WAKE:
+        engine->model.wake(engine->model.owner, process, event->b);
+        break;
+    }
+}
+
+static void end_work(struct engine *engine)
+{
+    const struct cores_work work = cores_end_next(engine->cores, engine->now);
+    switch ((enum work_kind)work.kind) {
+    case WORK_OWN:
+        break;
+    case WORK_SEND:
+        launch(engine, work.token);
+        break;
+    case WORK_SMALL:
+        send_aside(engine, work.token);
+        break;
+    case WORK_HANDLE:
+        hand_over(engine, work.token);
+        break;
+    case WORK_CARRY:
+        arrive(engine, work.token);
+        break;
+    case WORK_RUN:
+        engine->model.wake(engine->model.owner, work.process, work.token);
+        break;
+    }
+    if (work.thread == CORES_MESSAGES) {
+        take_first(engine, work.process);
+    }
+}
+
+enum status engine_step(struct engine *engine)
+{
+    double event_s = engine->event_count > 0 ? engine->events[0].key.at : DBL_MAX;
+    double work_s = cores_next_end(engine->cores);
+    bool is_work = work_s < event_s;
+    event_s = is_work ? work_s : event_s;
+    // Rates last for some time only, so they are due when time goes on.
+    if (event_s > engine->now && flows_next_end(engine->flows) > engine->now &&
+        !flows_share(engine->flows, engine->now)) {
+        engine->is_out_of_memory = true;
+    }
+    double flow_s = flows_next_end(engine->flows);
+    if (engine->is_out_of_memory) {
+        return STATUS_NO_MEMORY;
+    }
+    if (event_s < flow_s && is_work) {
+        engine->now = work_s > engine->now ? work_s : engine->now;
+        end_work(engine);
+        return STATUS_OK;
+    }
+    if (event_s < flow_s) {
+        struct event event;
+        heap_take(engine->events, &engine->event_count, &event, sizeof(event));
+        engine->now = event.key.at;
+        handle_event(engine, &event);
+        return STATUS_OK;
+    }
+    if (flow_s >= DBL_MAX) {
+        return STATUS_END_OF_DATA;
+    }
+    engine->now = flow_s > engine->now ? flow_s : engine->now;
+    end_flow(engine);
+    return STATUS_OK;
+}
+
+enum status engine_create(const struct network *network, const uint32_t *hosts,
+                          const struct engine_model *model, struct engine **ret_engine)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+    if (engine == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    engine->network = network;
+    engine->hosts = hosts;
+    engine->model = *model;
+    engine->threads = calloc(model->threads, sizeof(*engine->threads));
+    if (engine->threads == NULL || flows_create(network, &engine->flows) != STATUS_OK ||
+        cores_create(network, hosts, model->threads, &model->cores, &engine->cores) != STATUS_OK) {
+        engine_destroy(engine);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_engine = engine;
+    return STATUS_OK;
+}
+
+void engine_destroy(struct engine *engine)
+{
+    if (engine == NULL) {
+        return;
+    }
+    flows_destroy(engine->flows);
+    cores_destroy(engine->cores);
+    free(engine->threads);
+    connections_finish(&engine->connections);
+    free(engine->events);
+    packets_finish(&engine->store);
+    free(engine);
+}
+
+double engine_now(const struct engine *engine)
+{
+    return engine->now;
+}
+
+void engine_link_bytes(const struct engine *engine, double *ret_bytes)
+{
+    connections_link_bytes(&engine->connections, engine->network, engine->hosts, ret_bytes);
+}
+
+struct engine_usage engine_usage(const struct engine *engine, uint32_t process)
+{
+    const struct thread *thread = &engine->threads[process];
+    return (struct engine_usage){thread->busy, thread->waited, thread->taken};
+}

@@ -1,0 +1,449 @@
+/* Classes of flows, the links that they share, and a heap of the times at which they end. */
+#include "deploy/predict/engine/flows.h"
+
+#include "deploy/predict/engine/array.h"
+#include "deploy/predict/engine/heap.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct flow {
+    struct heap_key end; // `served` of its class when it ends
+    uint32_t token;
+};
+
+struct flow_class {
+    uint32_t links[NETWORK_ROUTE_MAX];  // those that may be full
+    uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of these links
+    uint32_t link_count;
+    struct flow *flows;                 // a heap, owned
+    uint32_t count, room, shared_count; // shared: when rates were given last
+    double most;                        // bytes per second of one flow
+    double served;                      // bytes of each flow, until `since`
+    double rate, since;
+    double end; // of its first flow
+    uint32_t heap_place;
+    uint32_t next;  // in its chain of the table, class + 1
+    uint64_t mark;  // of the sharing that it takes part in
+    bool is_frozen; // has its rate of this sharing
+    bool is_dirty;  // is in the list of those that changed
+    bool is_listed; // at its links
+};
+
+struct link_state {
+    uint32_t *classes; // that have flows; owned
+    uint32_t count, room;
+    uint32_t unfrozen; // flows
+    double free;       // bandwidth that frozen flows leave
+    uint64_t mark;
+};
+
+struct flows {
+    const struct network *network;
+    double most;                // bytes per second of one flow, where loss allows it
+    bool has_limits;            // classes whose flows have less
+    struct flow_class *classes; // owned as the others
+    uint32_t class_count, class_room;
+    uint32_t *table; // chains of classes, by their links
+    uint32_t table_size;
+    uint32_t *heap; // of classes, by their ends
+    uint32_t heap_count, heap_room;
+    struct link_state *links;
+    struct list dirty, component, reached;
+    uint64_t order, mark;
+    bool is_out_of_memory;
+};
+
+static bool ends_sooner(const struct flow_class *a, const struct flow_class *b)
+{
+    return a->end < b->end ||
+           (a->end == b->end && a->end < DBL_MAX && a->flows[0].end.order < b->flows[0].end.order);
+}
+
+/* Puts a class where it belongs, upwards or downwards. */
+static void place_class(struct flows *flows, uint32_t index)
+{
+    struct flow_class *classes = flows->classes;
+    uint32_t *heap = flows->heap, at = classes[index].heap_place;
+    const struct flow_class *own = &classes[index];
+    for (; at > 0 && ends_sooner(own, &classes[heap[(at - 1) / 2]]); at = (at - 1) / 2) {
+        heap[at] = heap[(at - 1) / 2];
+        classes[heap[at]].heap_place = at;
+    }
+    for (uint32_t child; (child = 2 * at + 1) < flows->heap_count; at = child) {
+        child += child + 1 < flows->heap_count &&
+                 ends_sooner(&classes[heap[child + 1]], &classes[heap[child]]);
+        if (!ends_sooner(&classes[heap[child]], own)) {
+            break;
+        }
+        heap[at] = heap[child];
+        classes[heap[at]].heap_place = at;
+    }
+    heap[at] = index;
+    classes[index].heap_place = at;
+}
+
+/* Reckons anew when the first flow of a class ends. */
+static void update_end(struct flows *flows, uint32_t index)
+{
+    struct flow_class *class = &flows->classes[index];
+    class->end = DBL_MAX;
+    if (class->count > 0 && class->rate > 0) {
+        double left = class->flows[0].end.at - class->served;
+        class->end = class->since + (left > 0 ? left / class->rate : 0);
+    }
+    place_class(flows, index);
+}
+
+/* Brings what each flow has had up to now. */
+static void serve(struct flow_class *class, double now)
+{
+    class->served += class->rate * (now - class->since);
+    class->since = now;
+}
+
+static void mark_dirty(struct flows *flows, uint32_t index)
+{
+    if (!flows->classes[index].is_dirty) {
+        flows->classes[index].is_dirty = true;
+        flows->is_out_of_memory = !list_add(&flows->dirty, index) || flows->is_out_of_memory;
+    }
+}
+
+static uint32_t *chain_of(struct flows *flows, const uint32_t *links, uint32_t count, double most)
+{
+    uint64_t hash = count;
+    memcpy(&hash, &most, sizeof(hash));
+    hash += count;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = (hash ^ links[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return &flows->table[hash % flows->table_size];
+}
+
+/* Makes the table larger, when its chains would be long. */
+static bool grow_table(struct flows *flows)
+{
+    if (flows->class_count < flows->table_size) {
+        return true;
+    }
+    uint32_t size = flows->table_size > 0 ? 2 * flows->table_size : 64;
+    uint32_t *table = calloc(size, sizeof(*table));
+    if (table == NULL) {
+        return false;
+    }
+    free(flows->table);
+    flows->table = table;
+    flows->table_size = size;
+    for (uint32_t i = 0; i < flows->class_count; i++) {
+        struct flow_class *class = &flows->classes[i];
+        uint32_t *chain = chain_of(flows, class->links, class->link_count, class->most);
+        class->next = *chain;
+        *chain = i + 1;
+    }
+    return true;
+}
+
+static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t count, double most)
+{
+    uint32_t index = flows->class_count;
+    if (!grow_table(flows) ||
+        !array_has_room((void **)&flows->classes, index, &flows->class_room,
+                        sizeof(*flows->classes)) ||
+        !array_has_room((void **)&flows->heap, index, &flows->heap_room, sizeof(*flows->heap))) {
+        return UINT32_MAX;
+    }
+    uint32_t *chain = chain_of(flows, links, count, most);
+    struct flow_class *class = &flows->classes[index];
+    *class = (struct flow_class){.link_count = count,
+                                 .most = most,
+                                 .end = DBL_MAX,
+                                 .heap_place = flows->heap_count,
+                                 .next = *chain};
+    memcpy(class->links, links, count * sizeof(*links));
+    flows->heap[flows->heap_count++] = index;
+    flows->class_count++;
+    flows->has_limits = flows->has_limits || most < flows->most;
+    *chain = index + 1;
+    return index;
+}
+
+uint32_t flows_class_of(struct flows *flows, const struct network_route *route)
+{
+    uint32_t links[NETWORK_ROUTE_MAX], count = 0;
+    double most = route->flow_bandwidth > 0 ? route->flow_bandwidth : flows->most;
+    for (uint32_t i = 0; i < route->link_count; i++) {
+        links[count] = route->links[i];
+        count += flows->network->links[route->links[i]].may_saturate;
+    }
+    if (flows->table_size > 0) {
+        for (uint32_t at = *chain_of(flows, links, count, most); at > 0;
+             at = flows->classes[at - 1].next) {
+            const struct flow_class *class = &flows->classes[at - 1];
+            if (class->link_count == count && class->most == most &&
+                memcmp(class->links, links, count * sizeof(*links)) == 0) {
+                return at - 1;
+            }
+        }
+    }
+    return add_class(flows, links, count, most);
+}
+
+/* Puts a class into the lists of its links, as it has flows now. */
+static bool join_links(struct flows *flows, uint32_t index)
+{
+    struct flow_class *class = &flows->classes[index];
+    for (uint32_t i = 0; i < class->link_count; i++) {
+        struct link_state *link = &flows->links[class->links[i]];
+        if (!array_has_room((void **)&link->classes, link->count, &link->room, sizeof(index))) {
+            return false;
+        }
+        class->places[i] = link->count;
+        link->classes[link->count++] = index;
+    }
+    class->is_listed = true;
+    return true;
+}
+
+static void leave_links(struct flows *flows, struct flow_class *class)
+{
+    class->is_listed = false;
+    class->rate = 0;
+    for (uint32_t i = 0; i < class->link_count; i++) {
+        struct link_state *link = &flows->links[class->links[i]];
+        uint32_t last = link->classes[--link->count];
+        struct flow_class *moved = &flows->classes[last];
+        link->classes[class->places[i]] = last;
+        for (uint32_t j = 0; j < moved->link_count; j++) {
+            if (moved->links[j] == class->links[i]) {
+                moved->places[j] = class->places[i];
+            }
+        }
+    }
+}
+
+bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, uint32_t token)
+{
+    struct flow_class *class = &flows->classes[index];
+    if (!array_has_room((void **)&class->flows, class->count, &class->room,
+                        sizeof(*class->flows))) {
+        return false;
+    }
+    serve(class, now);
+    if (class->count == 0) {
+        class->served = 0; // it keeps its rate if it was empty for no time
+    }
+    if (!class->is_listed && !join_links(flows, index)) {
+        return false;
+    }
+    const struct flow flow = {{class->served + bytes, flows->order++}, token};
+    heap_add(class->flows, &class->count, &flow, sizeof(flow));
+    mark_dirty(flows, index);
+    update_end(flows, index);
+    return true;
+}
+
+double flows_next_end(const struct flows *flows)
+{
+    return flows->heap_count > 0 ? flows->classes[flows->heap[0]].end : DBL_MAX;
+}
+
+uint32_t flows_end_next(struct flows *flows, double now)
+{
+    uint32_t index = flows->heap[0];
+    struct flow_class *class = &flows->classes[index];
+    struct flow flow;
+    heap_take(class->flows, &class->count, &flow, sizeof(flow));
+    class->served = flow.end.at; // rounding would leave flows behind that end together
+    class->since = now;
+    mark_dirty(flows, index);
+    update_end(flows, index);
+    return flow.token;
+}
+
+static void reach(struct flows *flows, uint32_t index)
+{
+    struct link_state *link = &flows->links[index];
+    if (link->mark != flows->mark) {
+        link->mark = flows->mark;
+        link->free = network_free(&flows->network->links[index]);
+        link->unfrozen = 0;
+        flows->is_out_of_memory = !list_add(&flows->reached, index) || flows->is_out_of_memory;
+    }
+}
+
+/* A class that may have another rate now. */
+static void add_to_component(struct flows *flows, uint32_t index)
+{
+    struct flow_class *class = &flows->classes[index];
+    if (class->mark == flows->mark || class->count == 0) {
+        return;
+    }
+    class->mark = flows->mark;
+    class->is_frozen = false;
+    flows->is_out_of_memory = !list_add(&flows->component, index) || flows->is_out_of_memory;
+    for (uint32_t i = 0; i < class->link_count; i++) {
+        reach(flows, class->links[i]);
+        flows->links[class->links[i]].unfrozen += class->count;
+    }
+}
+
+/* The classes and links that are connected with those that changed. */
+static void find_component(struct flows *flows)
+{
+    flows->mark++;
+    flows->component.count = flows->reached.count = 0;
+    for (uint32_t i = 0; i < flows->dirty.count; i++) {
+        uint32_t index = flows->dirty.items[i];
+        struct flow_class *class = &flows->classes[index];
+        class->is_dirty = false;
+        if (class->count == 0) {
+            leave_links(flows, class);
+        }
+        if (class->count == class->shared_count) {
+            continue; // as many as before
+        }
+        add_to_component(flows, index);
+        for (uint32_t j = 0; j < class->link_count; j++) {
+            reach(flows, class->links[j]);
+        }
+        class->shared_count = class->count;
+    }
+    flows->dirty.count = 0;
+    for (uint32_t r = 0; r < flows->reached.count; r++) {
+        const struct link_state *link = &flows->links[flows->reached.items[r]];
+        for (uint32_t i = 0; i < link->count; i++) {
+            add_to_component(flows, link->classes[i]);
+        }
+    }
+}
+
+static void set_rate(struct flows *flows, uint32_t index, double rate, double now)
+{
+    struct flow_class *class = &flows->classes[index];
+    class->is_frozen = true;
+    for (uint32_t i = 0; i < class->link_count; i++) {
+        struct link_state *link = &flows->links[class->links[i]];
+        link->unfrozen -= class->count;
+        link->free -= rate * class->count;
+    }
+    if (rate != class->rate) {
+        serve(class, now);
+        class->rate = rate;
+        update_end(flows, index);
+    }
+}
+
+/* Sets the rates of the unfrozen classes of a link. How many there were. */
+static uint32_t freeze(struct flows *flows, const struct link_state *link, double rate, double now)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < link->count; i++) {
+        if (!flows->classes[link->classes[i]].is_frozen) {
+            set_rate(flows, link->classes[i], rate, now);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* What each unfrozen flow of a link may have, by this link. */
+static double share_of(const struct link_state *link)
+{
+    return link->free > 0 ? link->free / link->unfrozen : 0;
+}
+
+/* The least that flows of an unfrozen class may have by themselves. */
+static double least_most(const struct flows *flows)
+{
+    double least = flows->most;
+    for (uint32_t i = 0; i < flows->component.count && flows->has_limits; i++) {
+        const struct flow_class *class = &flows->classes[flows->component.items[i]];
+        least = !class->is_frozen && class->most < least ? class->most : least;
+    }
+    return least;
+}
+
+/* Drops the links without unfrozen flows, and finds the least share that one of the others has. */
+static double find_limit(struct flows *flows)
+{
+    double limit = least_most(flows);
+    uint32_t kept = 0;
+    for (uint32_t r = 0; r < flows->reached.count; r++) {
+        const struct link_state *link = &flows->links[flows->reached.items[r]];
+        if (link->unfrozen > 0) {
+            double share = share_of(link);
+            limit = share < limit ? share : limit;
+            flows->reached.items[kept++] = flows->reached.items[r];
+        }
+    }
+    flows->reached.count = kept;
+    return limit;
+}
+
+bool flows_share(struct flows *flows, double now)
+{
+    if (flows->dirty.count == 0) {
+        return !flows->is_out_of_memory;
+    }
+    find_component(flows);
+    for (uint32_t left = flows->component.count; left > 0;) {
+        double limit = find_limit(flows);
+        double rate = limit > 1 ? limit : 1; // rounding may leave nothing
+        bool may_be_own = flows->has_limits || limit >= flows->most;
+        for (uint32_t i = 0; i < flows->component.count && may_be_own; i++) {
+            uint32_t index = flows->component.items[i];
+            if (!flows->classes[index].is_frozen && flows->classes[index].most <= limit) {
+                set_rate(flows, index, rate, now);
+                left--;
+            }
+        }
+        for (uint32_t r = 0; r < flows->reached.count; r++) {
+            const struct link_state *link = &flows->links[flows->reached.items[r]];
+            if (link->unfrozen > 0 && share_of(link) <= limit * (1 + 1e-12)) {
+                left -= freeze(flows, link, rate, now);
+            }
+        }
+    }
+    return !flows->is_out_of_memory;
+}
+
+enum status flows_create(const struct network *network, struct flows **ret_flows)
+{
+    struct flows *flows = calloc(1, sizeof(*flows));
+    if (flows == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    flows->network = network;
+    flows->most = network->flow_bandwidth > 0 ? network->flow_bandwidth : DBL_MAX / 4;
+    flows->links = calloc(network->link_count, sizeof(*flows->links));
+    if (flows->links == NULL) {
+        flows_destroy(flows);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_flows = flows;
+    return STATUS_OK;
+}
+
+void flows_destroy(struct flows *flows)
+{
+    if (flows == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; flows->links != NULL && i < flows->network->link_count; i++) {
+        free(flows->links[i].classes);
+    }
+    for (uint32_t i = 0; i < flows->class_count; i++) {
+        free(flows->classes[i].flows);
+    }
+    free(flows->links);
+    free(flows->classes);
+    free(flows->table);
+    free(flows->heap);
+    free(flows->dirty.items);
+    free(flows->component.items);
+    free(flows->reached.items);
+    free(flows);
+}

@@ -1,0 +1,49 @@
+/* A binary heap in an array, whose items begin with their key: what comes first is items[0]. */
+#ifndef DEPLOY_PREDICT_ENGINE_HEAP_H
+#define DEPLOY_PREDICT_ENGINE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct heap_key {
+    double at;
+    uint64_t order; // among those at the same place
+};
+
+static inline bool heap_is_before(const void *a, const void *b)
+{
+    const struct heap_key *first = a, *second = b;
+    return first->at < second->at || (first->at == second->at && first->order < second->order);
+}
+
+/* `items` (count + 1) has room for the item, of `size` bytes. */
+static inline void heap_add(void *items, uint32_t *count, const void *item, size_t size)
+{
+    char *heap = items;
+    uint32_t at = (*count)++;
+    for (; at > 0 && heap_is_before(item, heap + (at - 1) / 2 * size); at = (at - 1) / 2) {
+        memcpy(heap + at * size, heap + (at - 1) / 2 * size, size);
+    }
+    memcpy(heap + at * size, item, size);
+}
+
+/* There is one at least. */
+static inline void heap_take(void *items, uint32_t *count, void *ret_first, size_t size)
+{
+    char *heap = items, *last = heap + (size_t)-- * count * size;
+    uint32_t at = 0;
+    memcpy(ret_first, heap, size);
+    for (uint32_t child; (child = 2 * at + 1) < *count; at = child) {
+        child +=
+            child + 1 < *count && heap_is_before(heap + (child + 1) * size, heap + child * size);
+        if (!heap_is_before(heap + child * size, last)) {
+            break;
+        }
+        memcpy(heap + at * size, heap + child * size, size);
+    }
+    memmove(heap + at * size, last, size); // the same place if it was the only one
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* Predicts a point, and again without each of its costs, to find the one that limits it. */
+#include "deploy/predict/study/study.h"
+
+#include "common/base/log.h"
+#include "deploy/predict/study/parallel.h"
+
+#include <stdio.h>
+
+static void remove_compute(struct basis *basis)
+{
+    for (uint32_t i = 0; i < basis->costs.layer_count; i++) {
+        basis->costs.layers[i].forward_s = basis->costs.layers[i].backward_s = 0;
+    }
+}
+
+static void remove_delays(struct basis *basis)
+{
+    basis->costs.spread.kind = SPREAD_NONE;
+    snprintf(basis->job.straggler, sizeof(basis->job.straggler), "none");
+}
+
+static void remove_optimizer(struct basis *basis)
+{
+    basis->costs.optimizer_s = 0;
+}
+
+static void remove_messages(struct basis *basis)
+{
+    basis->costs.message_s = basis->costs.message_bandwidth = 0;
+}
+
+static void remove_sums(struct basis *basis)
+{
+    basis->costs.sum_bandwidth = 0;
+}
+
+static void remove_codes(struct basis *basis)
+{
+    basis->costs.encode_bandwidth = basis->costs.decode_bandwidth = 0;
+}
+
+static void remove_bandwidth(struct basis *basis)
+{
+    basis->network.flow_bandwidth = 0;
+    for (uint32_t i = 0; i < basis->network.link_count; i++) {
+        basis->network.links[i].bandwidth = basis->network.links[i].background = 0;
+        basis->network.links[i].loss = 0;
+        basis->network.links[i].may_saturate = false;
+    }
+}
+
+static void remove_latency(struct basis *basis)
+{
+    for (uint32_t i = 0; i < basis->network.host_count; i++) {
+        basis->network.hosts[i].latency_s = basis->network.hosts[i].memory_latency_s = 0;
+    }
+    for (uint32_t i = 0; i < basis->network.switch_count; i++) {
+        basis->network.switches[i].latency_s = 0;
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*remove)(struct basis *basis);
+} limiters[] = {
+    {"compute", remove_compute},     {"delays", remove_delays},   {"optimizer", remove_optimizer},
+    {"messages", remove_messages},   {"sums", remove_sums},       {"encoding", remove_codes},
+    {"bandwidth", remove_bandwidth}, {"latency", remove_latency},
+};
+#define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
+
+struct prediction_extent study_extent(const struct study *study)
+{
+    return (struct prediction_extent){
+        .warm = STUDY_WARM_STEPS,
+        .counted = study->counted,
+        .work_max = PREDICTION_WORK_MAX,
+        .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX};
+}
+
+enum status study_predict(const struct study *study, const struct basis *basis,
+                          struct prediction *ret_prediction)
+{
+    const struct prediction_extent extent = study_extent(study);
+    return prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_prediction);
+}
+
+static enum status find_limiter(const struct study *study, const struct basis *basis,
+                                struct study_point *point)
+{
+    double shortest_s = point->made.step_s * (1 - 1e-9); // less is rounding
+    bool has_codes = basis->job.compress.kind != CODEC_NONE;
+    point->limiter = "nothing";
+    for (size_t i = 0; i < LIMITER_COUNT; i++) {
+        if (limiters[i].remove == remove_codes && !has_codes) {
+            continue;
+        }
+        struct prediction without;
+        struct basis *changed = basis_create(&basis->job, &basis->costs, &basis->network);
+        if (changed == NULL) {
+            return STATUS_NO_MEMORY;
+        }
+        limiters[i].remove(changed);
+        enum status status = study_predict(study, changed, &without);
+        basis_destroy(changed);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        if (without.step_s < shortest_s) {
+            shortest_s = without.step_s;
+            point->limiter = limiters[i].name;
+            point->limiter_gain = 1 - without.step_s / point->made.step_s;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Images per second of one worker that exchanges nothing and that nobody slows down on purpose. */
+static enum status find_alone(const struct study *study, const struct basis *basis,
+                              double *ret_images_per_s)
+{
+    const struct prediction_extent extent = study_extent(study);
+    struct job job = basis->job;
+    struct prediction alone;
+    job.mode.kind = MODE_RING;
+    job.workers = 1;
+    job.backup = 0;
+    snprintf(job.straggler, sizeof(job.straggler), "none");
+    enum status status = prediction_make(&job, &basis->costs, &basis->network, &extent, &alone);
+    if (status == STATUS_OK && alone.step_s <= 0) {
+        log_error("%s: a step of one worker takes no time; give its layers forward and backward "
+                  "times",
+                  study->costs_file);
+        return STATUS_INVALID;
+    }
+    *ret_images_per_s = alone.images_per_s;
+    return status;
+}
+
+/* A whole job with many messages takes long, and its limiter takes as many predictions more. */
+static enum status tell_if_long(const struct study *study, const struct basis *basis)
+{
+    const struct prediction_extent extent = study_extent(study);
+    struct prediction_estimate estimate;
+    char advice[80] = "";
+    enum status status =
+        prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &estimate);
+    if (status != STATUS_OK || estimate.is_reduced) {
+        return status;
+    }
+    double steps = (double)(extent.warm + extent.counted);
+    const size_t runs = 1 + LIMITER_COUNT;
+    double seconds = 1e-9 * estimate.work * steps * (double)runs;
+    if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
+        snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
+                 100 * estimate.reduction_error);
+    }
+    if (seconds > STUDY_LONG_S) {
+        log_warn("%s among %u workers: simulating all of them takes more than %.0f s%s",
+                 mode_text(basis->job.mode).text, basis->job.workers, seconds, advice);
+    }
+    return STATUS_OK;
+}
+
+enum status study_measure(const struct study *study, const struct basis *basis,
+                          struct study_point *point)
+{
+    double alone = 0;
+    enum status status = find_alone(study, basis, &alone);
+    if (status == STATUS_OK) {
+        status = tell_if_long(study, basis);
+    }
+    if (status == STATUS_OK) {
+        status = study_predict(study, basis, &point->made);
+    }
+    if (status == STATUS_OK) {
+        point->speed_up = point->made.images_per_s / alone;
+        point->efficiency = point->speed_up / point->workers;
+        status = find_limiter(study, basis, point);
+    }
+    return status;
+}
+
+enum status study_make_basis(const struct study *study, const struct study_point *point,
+                             struct basis **ret_basis)
+{
+    struct basis *basis = basis_create(&study->job, study->costs, study->network);
+    if (basis == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    basis->job.mode = point->design.mode;
+    basis->job.workers = point->workers;
+    basis->job.servers = point->design.servers;
+    if (point->design.mode.kind != MODE_PS_SYNC) {
+        basis->job.backup = 0; // for which other modes have no use
+    }
+    enum status status = what_if_apply(point->what_if, basis);
+    if (status != STATUS_OK) {
+        basis_destroy(basis);
+        return status;
+    }
+    *ret_basis = basis;
+    return STATUS_OK;
+}
+
+void study_find_target(const struct study *study, struct study_design design, uint32_t workers,
+                       const struct prediction *made, struct target *ret_target)
+{
+    struct job job = study->job;
+    job.mode = design.mode;
+    job.workers = workers;
+    convergence_find(study->convergence, &job, study->costs->batch,
+                     staleness_mean(&made->staleness), made->step_s, ret_target);
+}
+
+static enum status make_point(void *context, size_t index)
+{
+    struct study *study = context;
+    struct study_point *point = &study->points[index];
+    struct basis *basis = NULL;
+    enum status status = study_make_basis(study, point, &basis);
+    if (status == STATUS_OK) {
+        point->servers = basis->job.servers;
+        status = study_measure(study, basis, point);
+    }
+    if (status == STATUS_OK) {
+        status = study_find_interval(study, basis, point);
+    }
+    basis_destroy(basis);
+    if (status == STATUS_OK && study->convergence != NULL) {
+        study_find_target(study, point->design, point->workers, &point->made, &point->target);
+    }
+    return status;
+}
+
+void study_cross(struct study *study)
+{
+    size_t count = 0;
+    for (size_t change = 0; change <= study->what_if_count; change++) {
+        for (size_t w = 0; w < study->worker_count; w++) {
+            for (size_t d = 0; d < study->design_count; d++) {
+                study->points[count++] = (struct study_point){
+                    .design = study->designs[d],
+                    .workers = study->workers[w],
+                    .what_if = change > 0 ? &study->what_ifs[change - 1] : NULL};
+            }
+        }
+    }
+    study->point_count = study->worker_count * study->design_count;
+}
+
+/* Whether the changes can be made, which threads then need not say several times. */
+static enum status check_changes(const struct study *study)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < study->what_if_count && status == STATUS_OK; i++) {
+        struct basis *basis = NULL;
+        status = study_make_basis(study, &study->points[(i + 1) * study->point_count], &basis);
+        basis_destroy(basis);
+    }
+    return status;
+}
+
+enum status study_make(struct study *study)
+{
+    enum status status = check_changes(study);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return parallel_run(study->point_count * (1 + study->what_if_count), study->threads, make_point,
+                        study);
+}
+
+struct study_design_text study_design_text(struct study_design design)
+{
+    struct study_design_text made;
+    int size = snprintf(made.text, sizeof(made.text), "%s", mode_text(design.mode).text);
+    if (design.servers > 0) {
+        snprintf(made.text + size, sizeof(made.text) - (size_t)size, " with %u server%s",
+                 design.servers, design.servers == 1 ? "" : "s");
+    }
+    return made;
+}

@@ -1,0 +1,134 @@
+/* Tests of intervals against what a change of the costs does to a step. */
+#include "deploy/predict/study/study.h"
+#include "tests/support/deploy/predictions.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PARAMETERS  UINT64_C(262144)
+#define NINE_OF_TEN 1.645
+
+static struct costs costs;
+static struct network network;
+
+/* One point, in ring mode. The caller frees the study. */
+static struct study *make(uint32_t workers)
+{
+    struct study *study = calloc(1, sizeof(*study));
+    assert_non_null(study);
+    study->costs_file = study->network_file = "a file";
+    study->costs = &costs;
+    study->network = &network;
+    study->job = predictions_job(MODE_RING, 2, 0, ALL_REDUCE_CHOICE_RING);
+    study->counted = 4;
+    study->designs[0].mode.kind = MODE_RING;
+    study->workers[0] = workers;
+    study->design_count = study->worker_count = 1;
+    study_cross(study);
+    assert_int_equal(study_make(study), STATUS_OK);
+    return study;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    predictions_read_star(&network);
+    predictions_reset_costs(PARAMETERS, &costs);
+    costs.layers[0].forward_s = 0.01;
+    costs.layers[0].backward_s = 0.02;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    network_finish(&network);
+    return 0;
+}
+
+static void without_errors_there_is_no_interval(void **state)
+{
+    (void)state;
+    struct study *study = make(2);
+    json_t *object = study_json(study);
+    const json_t *point = json_array_get(json_object_get(object, "points"), 0);
+    assert_false(study->points[0].has_interval);
+    assert_null(json_object_get(point, "images_per_s_low"));
+    json_decref(object);
+    free(study);
+}
+
+/* A step of one worker is computing alone, and as unsure as computing is. */
+static void an_error_of_the_only_cost_is_that_of_the_speed(void **state)
+{
+    (void)state;
+    costs.errors.compute = 0.02;
+    costs.errors.message = 0.5; // of no time
+    struct study *study = make(1);
+    double factor = exp(NINE_OF_TEN * log(1.02)), rate = study->points[0].made.images_per_s;
+    predictions_check("low", 1, study->points[0].images_per_s_low, rate / factor, 1e-6);
+    predictions_check("high", 1, study->points[0].images_per_s_high, rate * factor, 1e-6);
+    json_t *object = study_json(study);
+    const json_t *point = json_array_get(json_object_get(object, "points"), 0);
+    predictions_check("json", 1, json_number_value(json_object_get(point, "images_per_s_high")),
+                      rate * factor, 1e-6);
+    json_decref(object);
+    free(study);
+}
+
+/* Of two costs that add up, squares do. */
+static void errors_of_several_costs_add_up_as_squares(void **state)
+{
+    (void)state;
+    double log_each[2], shares[2] = {0.03, 0.1};
+    costs.optimizer_s = 0.01;
+    struct study *study = make(2);
+    double step_s = study->points[0].made.step_s;
+    free(study);
+    log_each[0] = log1p(shares[0] * 0.03 / step_s);
+    log_each[1] = log1p(shares[1] * 0.01 / step_s);
+    costs.errors.compute = shares[0];
+    costs.errors.optimizer = shares[1];
+    study = make(2);
+    double width = log(study->points[0].images_per_s_high / study->points[0].images_per_s_low) / 2;
+    predictions_check("width", 2, width, NINE_OF_TEN * hypot(log_each[0], log_each[1]), 1e-3);
+    free(study);
+}
+
+/* Any number of threads comes to the same. */
+static void intervals_are_the_same_with_any_number_of_threads(void **state)
+{
+    (void)state;
+    double lows[2];
+    costs.errors.compute = 0.02;
+    costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 0.005};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct study *study = make(2);
+        study->threads = 1 + 3 * i;
+        assert_int_equal(study_make(study), STATUS_OK);
+        lows[i] = study->points[0].images_per_s_low;
+        free(study);
+    }
+    assert_true(lows[0] == lows[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_errors_there_is_no_interval, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_error_of_the_only_cost_is_that_of_the_speed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(errors_of_several_costs_add_up_as_squares, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(intervals_are_the_same_with_any_number_of_threads, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
