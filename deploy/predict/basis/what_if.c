@@ -56,9 +56,35 @@ static bool change_optimizer(const struct what_if_change *change, struct basis *
     return change_value(change, &basis->costs.optimizer_s);
 }
 
+static bool change_message_bandwidth(const struct what_if_change *change, struct basis *basis)
+{
+    return change_value(change, &basis->costs.message_bandwidth);
+}
+
+static bool change_carriage_message(const struct what_if_change *change, struct basis *basis)
+{
+    return change_value(change, &basis->costs.carriage_message_s);
+}
+
+static bool change_carriage(const struct what_if_change *change, struct basis *basis)
+{
+    return change_value(change, &basis->costs.carriage_bandwidth);
+}
+
+/* A factor is of all that messages take, whoever does it: twice the time is half the bandwidth, and
+ * no time is none. A value is of `message` alone. */
 static bool change_message(const struct what_if_change *change, struct basis *basis)
 {
-    return change_value(change, &basis->costs.message_s);
+    struct costs *costs = &basis->costs;
+    bool has_changed = change_value(change, &costs->message_s);
+    if (change->is_factor) {
+        double inverse = change->value > 0 ? 1 / change->value : 0;
+        has_changed |= change_carriage_message(change, basis);
+        has_changed |= costs->message_bandwidth > 0 || costs->carriage_bandwidth > 0;
+        costs->message_bandwidth *= inverse;
+        costs->carriage_bandwidth *= inverse;
+    }
+    return has_changed;
 }
 
 static bool change_sum(const struct what_if_change *change, struct basis *basis)
@@ -74,6 +100,11 @@ static bool change_encode(const struct what_if_change *change, struct basis *bas
 static bool change_decode(const struct what_if_change *change, struct basis *basis)
 {
     return change_value(change, &basis->costs.decode_bandwidth);
+}
+
+static bool change_input(const struct what_if_change *change, struct basis *basis)
+{
+    return change_value(change, &basis->costs.input_s);
 }
 
 static bool change_spread(const struct what_if_change *change, struct basis *basis)
@@ -209,6 +240,10 @@ static const struct {
     {"backward", WORD_SEVERAL, change_backward},
     {"optimizer", WORD_TIME, change_optimizer},
     {"message", WORD_TIME, change_message},
+    {"message-bandwidth", WORD_BANDWIDTH, change_message_bandwidth},
+    {"carriage-message", WORD_TIME, change_carriage_message},
+    {"carriage", WORD_BANDWIDTH, change_carriage},
+    {"input", WORD_TIME, change_input},
     {"sum", WORD_BANDWIDTH, change_sum},
     {"encode", WORD_BANDWIDTH, change_encode},
     {"decode", WORD_BANDWIDTH, change_decode},

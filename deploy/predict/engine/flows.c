@@ -1,59 +1,11 @@
-/* Classes of flows, the links that they share, and a heap of the times at which they end. */
+/* Classes of flows, and a heap of the times at which they end. */
 #include "deploy/predict/engine/flows.h"
 
-#include "deploy/predict/engine/array.h"
-#include "deploy/predict/engine/heap.h"
+#include "deploy/predict/engine/flow_state.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct flow {
-    struct heap_key end; // `served` of its class when it ends
-    uint32_t token;
-};
-
-struct flow_class {
-    uint32_t links[NETWORK_ROUTE_MAX];  // those that may be full
-    uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of these links
-    uint32_t link_count;
-    struct flow *flows;                 // a heap, owned
-    uint32_t count, room, shared_count; // shared: when rates were given last
-    double most;                        // bytes per second of one flow
-    double served;                      // bytes of each flow, until `since`
-    double rate, since;
-    double end; // of its first flow
-    uint32_t heap_place;
-    uint32_t next;  // in its chain of the table, class + 1
-    uint64_t mark;  // of the sharing that it takes part in
-    bool is_frozen; // has its rate of this sharing
-    bool is_dirty;  // is in the list of those that changed
-    bool is_listed; // at its links
-};
-
-struct link_state {
-    uint32_t *classes; // that have flows; owned
-    uint32_t count, room;
-    uint32_t unfrozen; // flows
-    double free;       // bandwidth that frozen flows leave
-    uint64_t mark;
-};
-
-struct flows {
-    const struct network *network;
-    double most;                // bytes per second of one flow, where loss allows it
-    bool has_limits;            // classes whose flows have less
-    struct flow_class *classes; // owned as the others
-    uint32_t class_count, class_room;
-    uint32_t *table; // chains of classes, by their links
-    uint32_t table_size;
-    uint32_t *heap; // of classes, by their ends
-    uint32_t heap_count, heap_room;
-    struct link_state *links;
-    struct list dirty, component, reached;
-    uint64_t order, mark;
-    bool is_out_of_memory;
-};
 
 static bool ends_sooner(const struct flow_class *a, const struct flow_class *b)
 {
@@ -207,8 +159,9 @@ static bool join_links(struct flows *flows, uint32_t index)
     return true;
 }
 
-static void leave_links(struct flows *flows, struct flow_class *class)
+void flows_leave_links(struct flows *flows, uint32_t index)
 {
+    struct flow_class *class = &flows->classes[index];
     class->is_listed = false;
     class->rate = 0;
     for (uint32_t i = 0; i < class->link_count; i++) {
@@ -263,151 +216,14 @@ uint32_t flows_end_next(struct flows *flows, double now)
     return flow.token;
 }
 
-static void reach(struct flows *flows, uint32_t index)
-{
-    struct link_state *link = &flows->links[index];
-    if (link->mark != flows->mark) {
-        link->mark = flows->mark;
-        link->free = network_free(&flows->network->links[index]);
-        link->unfrozen = 0;
-        flows->is_out_of_memory = !list_add(&flows->reached, index) || flows->is_out_of_memory;
-    }
-}
-
-/* A class that may have another rate now. */
-static void add_to_component(struct flows *flows, uint32_t index)
+void flows_set_rate(struct flows *flows, uint32_t index, double rate, double now)
 {
     struct flow_class *class = &flows->classes[index];
-    if (class->mark == flows->mark || class->count == 0) {
-        return;
-    }
-    class->mark = flows->mark;
-    class->is_frozen = false;
-    flows->is_out_of_memory = !list_add(&flows->component, index) || flows->is_out_of_memory;
-    for (uint32_t i = 0; i < class->link_count; i++) {
-        reach(flows, class->links[i]);
-        flows->links[class->links[i]].unfrozen += class->count;
-    }
-}
-
-/* The classes and links that are connected with those that changed. */
-static void find_component(struct flows *flows)
-{
-    flows->mark++;
-    flows->component.count = flows->reached.count = 0;
-    for (uint32_t i = 0; i < flows->dirty.count; i++) {
-        uint32_t index = flows->dirty.items[i];
-        struct flow_class *class = &flows->classes[index];
-        class->is_dirty = false;
-        if (class->count == 0) {
-            leave_links(flows, class);
-        }
-        if (class->count == class->shared_count) {
-            continue; // as many as before
-        }
-        add_to_component(flows, index);
-        for (uint32_t j = 0; j < class->link_count; j++) {
-            reach(flows, class->links[j]);
-        }
-        class->shared_count = class->count;
-    }
-    flows->dirty.count = 0;
-    for (uint32_t r = 0; r < flows->reached.count; r++) {
-        const struct link_state *link = &flows->links[flows->reached.items[r]];
-        for (uint32_t i = 0; i < link->count; i++) {
-            add_to_component(flows, link->classes[i]);
-        }
-    }
-}
-
-static void set_rate(struct flows *flows, uint32_t index, double rate, double now)
-{
-    struct flow_class *class = &flows->classes[index];
-    class->is_frozen = true;
-    for (uint32_t i = 0; i < class->link_count; i++) {
-        struct link_state *link = &flows->links[class->links[i]];
-        link->unfrozen -= class->count;
-        link->free -= rate * class->count;
-    }
     if (rate != class->rate) {
         serve(class, now);
         class->rate = rate;
         update_end(flows, index);
     }
-}
-
-/* Sets the rates of the unfrozen classes of a link. How many there were. */
-static uint32_t freeze(struct flows *flows, const struct link_state *link, double rate, double now)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < link->count; i++) {
-        if (!flows->classes[link->classes[i]].is_frozen) {
-            set_rate(flows, link->classes[i], rate, now);
-            count++;
-        }
-    }
-    return count;
-}
-
-/* What each unfrozen flow of a link may have, by this link. */
-static double share_of(const struct link_state *link)
-{
-    return link->free > 0 ? link->free / link->unfrozen : 0;
-}
-
-/* The least that flows of an unfrozen class may have by themselves. */
-static double least_most(const struct flows *flows)
-{
-    double least = flows->most;
-    for (uint32_t i = 0; i < flows->component.count && flows->has_limits; i++) {
-        const struct flow_class *class = &flows->classes[flows->component.items[i]];
-        least = !class->is_frozen && class->most < least ? class->most : least;
-    }
-    return least;
-}
-
-/* Drops the links without unfrozen flows, and finds the least share that one of the others has. */
-static double find_limit(struct flows *flows)
-{
-    double limit = least_most(flows);
-    uint32_t kept = 0;
-    for (uint32_t r = 0; r < flows->reached.count; r++) {
-        const struct link_state *link = &flows->links[flows->reached.items[r]];
-        if (link->unfrozen > 0) {
-            double share = share_of(link);
-            limit = share < limit ? share : limit;
-            flows->reached.items[kept++] = flows->reached.items[r];
-        }
-    }
-    flows->reached.count = kept;
-    return limit;
-}
-
-bool flows_share(struct flows *flows, double now)
-{
-    if (flows->dirty.count == 0) {
-        return !flows->is_out_of_memory;
-    }
-    find_component(flows);
-    for (uint32_t left = flows->component.count; left > 0;) {
-        double limit = find_limit(flows);
-        double rate = limit > 1 ? limit : 1; // rounding may leave nothing
-        bool may_be_own = flows->has_limits || limit >= flows->most;
-        for (uint32_t i = 0; i < flows->component.count && may_be_own; i++) {
-            uint32_t index = flows->component.items[i];
-            if (!flows->classes[index].is_frozen && flows->classes[index].most <= limit) {
-                set_rate(flows, index, rate, now);
-                left--;
-            }
-        }
-        for (uint32_t r = 0; r < flows->reached.count; r++) {
-            const struct link_state *link = &flows->links[flows->reached.items[r]];
-            if (link->unfrozen > 0 && share_of(link) <= limit * (1 + 1e-12)) {
-                left -= freeze(flows, link, rate, now);
-            }
-        }
-    }
-    return !flows->is_out_of_memory;
 }
 
 enum status flows_create(const struct network *network, struct flows **ret_flows)
@@ -422,6 +238,9 @@ enum status flows_create(const struct network *network, struct flows **ret_flows
     if (flows->links == NULL) {
         flows_destroy(flows);
         return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < network->link_count; i++) {
+        flows->links[i].bandwidth = network_free(&network->links[i]);
     }
     *ret_flows = flows;
     return STATUS_OK;
@@ -443,7 +262,8 @@ void flows_destroy(struct flows *flows)
     free(flows->table);
     free(flows->heap);
     free(flows->dirty.items);
-    free(flows->component.items);
+    free(flows->sharing.items);
     free(flows->reached.items);
+    free(flows->unfilled.items);
     free(flows);
 }

@@ -5,41 +5,68 @@
 #include "deploy/predict/study/parallel.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static void remove_compute(struct basis *basis)
+/* Those of a limiter take its cost out of a basis. False: there was none. */
+static bool remove_compute(struct basis *basis)
 {
+    bool has_some = costs_compute_s(&basis->costs) > 0;
     for (uint32_t i = 0; i < basis->costs.layer_count; i++) {
         basis->costs.layers[i].forward_s = basis->costs.layers[i].backward_s = 0;
     }
+    return has_some;
 }
 
-static void remove_delays(struct basis *basis)
+static bool remove_delays(struct basis *basis)
 {
+    bool has_some =
+        basis->costs.spread.kind != SPREAD_NONE || strcmp(basis->job.straggler, "none") != 0;
     basis->costs.spread.kind = SPREAD_NONE;
     snprintf(basis->job.straggler, sizeof(basis->job.straggler), "none");
+    return has_some;
 }
 
-static void remove_optimizer(struct basis *basis)
+static bool remove_input(struct basis *basis)
 {
+    bool has_some = basis->costs.input_s > 0;
+    basis->costs.input_s = 0;
+    return has_some;
+}
+
+static bool remove_optimizer(struct basis *basis)
+{
+    bool has_some = basis->costs.optimizer_s > 0;
     basis->costs.optimizer_s = 0;
+    return has_some;
 }
 
-static void remove_messages(struct basis *basis)
+/* All of what they take of cores, also where the library and the kernel do that. */
+static bool remove_messages(struct basis *basis)
 {
-    basis->costs.message_s = basis->costs.message_bandwidth = 0;
+    struct costs *costs = &basis->costs;
+    bool has_some = costs->message_s > 0 || costs->message_bandwidth > 0 ||
+                    costs->carriage_message_s > 0 || costs->carriage_bandwidth > 0;
+    costs->message_s = costs->message_bandwidth = 0;
+    costs->carriage_message_s = costs->carriage_bandwidth = 0;
+    return has_some;
 }
 
-static void remove_sums(struct basis *basis)
+static bool remove_sums(struct basis *basis)
 {
+    bool has_some = basis->costs.sum_bandwidth > 0;
     basis->costs.sum_bandwidth = 0;
+    return has_some;
 }
 
-static void remove_codes(struct basis *basis)
+static bool remove_codes(struct basis *basis)
 {
+    bool has_some = basis->job.compress.kind != CODEC_NONE &&
+                    (basis->costs.encode_bandwidth > 0 || basis->costs.decode_bandwidth > 0);
     basis->costs.encode_bandwidth = basis->costs.decode_bandwidth = 0;
+    return has_some;
 }
 
-static void remove_bandwidth(struct basis *basis)
+static bool remove_bandwidth(struct basis *basis)
 {
     basis->network.flow_bandwidth = 0;
     for (uint32_t i = 0; i < basis->network.link_count; i++) {
@@ -47,9 +74,10 @@ static void remove_bandwidth(struct basis *basis)
         basis->network.links[i].loss = 0;
         basis->network.links[i].may_saturate = false;
     }
+    return true;
 }
 
-static void remove_latency(struct basis *basis)
+static bool remove_latency(struct basis *basis)
 {
     for (uint32_t i = 0; i < basis->network.host_count; i++) {
         basis->network.hosts[i].latency_s = basis->network.hosts[i].memory_latency_s = 0;
@@ -57,15 +85,16 @@ static void remove_latency(struct basis *basis)
     for (uint32_t i = 0; i < basis->network.switch_count; i++) {
         basis->network.switches[i].latency_s = 0;
     }
+    return true;
 }
 
 static const struct {
     const char *name;
-    void (*remove)(struct basis *basis);
+    bool (*remove)(struct basis *basis);
 } limiters[] = {
-    {"compute", remove_compute},     {"delays", remove_delays},   {"optimizer", remove_optimizer},
-    {"messages", remove_messages},   {"sums", remove_sums},       {"encoding", remove_codes},
-    {"bandwidth", remove_bandwidth}, {"latency", remove_latency},
+    {"compute", remove_compute},     {"delays", remove_delays},       {"input", remove_input},
+    {"optimizer", remove_optimizer}, {"messages", remove_messages},   {"sums", remove_sums},
+    {"encoding", remove_codes},      {"bandwidth", remove_bandwidth}, {"latency", remove_latency},
 };
 #define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
 
@@ -85,28 +114,25 @@ enum status study_predict(const struct study *study, const struct basis *basis,
     return prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_prediction);
 }
 
+/* Without each cost in turn. Where there is none, nothing would change. */
 static enum status find_limiter(const struct study *study, const struct basis *basis,
                                 struct study_point *point)
 {
     double shortest_s = point->made.step_s * (1 - 1e-9); // less is rounding
-    bool has_codes = basis->job.compress.kind != CODEC_NONE;
     point->limiter = "nothing";
     for (size_t i = 0; i < LIMITER_COUNT; i++) {
-        if (limiters[i].remove == remove_codes && !has_codes) {
-            continue;
-        }
         struct prediction without;
         struct basis *changed = basis_create(&basis->job, &basis->costs, &basis->network);
         if (changed == NULL) {
             return STATUS_NO_MEMORY;
         }
-        limiters[i].remove(changed);
-        enum status status = study_predict(study, changed, &without);
+        bool has_cost = limiters[i].remove(changed);
+        enum status status = has_cost ? study_predict(study, changed, &without) : STATUS_OK;
         basis_destroy(changed);
         if (status != STATUS_OK) {
             return status;
         }
-        if (without.step_s < shortest_s) {
+        if (has_cost && without.step_s < shortest_s) {
             shortest_s = without.step_s;
             point->limiter = limiters[i].name;
             point->limiter_gain = 1 - without.step_s / point->made.step_s;
@@ -137,6 +163,18 @@ static enum status find_alone(const struct study *study, const struct basis *bas
     return status;
 }
 
+/* Predictions that a point and its limiter take. 0: no memory. */
+static size_t count_runs(const struct basis *basis)
+{
+    struct basis *changed = basis_create(&basis->job, &basis->costs, &basis->network);
+    size_t count = changed != NULL;
+    for (size_t i = 0; changed != NULL && i < LIMITER_COUNT; i++) {
+        count += limiters[i].remove(changed);
+    }
+    basis_destroy(changed);
+    return count;
+}
+
 /* A whole job with many messages takes long, and its limiter takes as many predictions more. */
 static enum status tell_if_long(const struct study *study, const struct basis *basis)
 {
@@ -149,8 +187,7 @@ static enum status tell_if_long(const struct study *study, const struct basis *b
         return status;
     }
     double steps = (double)(extent.warm + extent.counted);
-    const size_t runs = 1 + LIMITER_COUNT;
-    double seconds = 1e-9 * estimate.work * steps * (double)runs;
+    double seconds = 1e-9 * estimate.work * steps * (double)count_runs(basis);
     if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
         snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
                  100 * estimate.reduction_error);

@@ -1,0 +1,212 @@
+/* Rates of flows, which are reckoned anew for some of them at a time, against progressive filling
+ * of all links for all flows. */
+#include "deploy/predict/engine/flows.h"
+#include "tests/support/deploy/predictions.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <float.h>
+#include <string.h>
+
+#define HOSTS     24
+#define FLOWS_MAX 200
+#define EVENTS    3000
+
+/* Two racks with links of different speeds, that have a part of what is below them. */
+static const char racks[] =
+    "{\"switches\": [{\"name\": \"core\"}, {\"name\": \"a\", \"to\": \"core\","
+    " \"oversubscription\": 3}, {\"name\": \"b\", \"to\": \"core\", \"oversubscription\": 1}],"
+    " \"hosts\": [{\"name\": \"a\", \"count\": 8, \"nic\": \"10 Gbit/s\", \"latency\": \"0 s\","
+    " \"switch\": \"a\", \"memory\": \"2 GB/s\"}, {\"name\": \"q\", \"count\": 8, \"nic\":"
+    " \"2.5 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"a\", \"memory\": \"1 GB/s\"},"
+    " {\"name\": \"b\", \"count\": 8, \"nic\": \"25 Gbit/s\", \"latency\": \"0 s\", \"switch\": "
+    "\"b\","
+    " \"memory\": \"3 GB/s\"}]}";
+
+/* The same, with connections that are slow by themselves, and some that lose packets. */
+static const char capped[] =
+    "{\"flow\": \"3 Gbit/s\", \"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"a\","
+    " \"count\": 12, \"nic\": \"10 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\","
+    " \"memory\": \"2 GB/s\"}, {\"name\": \"b\", \"count\": 12, \"nic\": \"4 Gbit/s\", \"latency\":"
+    " \"50 us\", \"loss\": 0.001, \"switch\": \"s\", \"memory\": \"2 GB/s\"}]}";
+
+static const char star[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"a\", \"count\": 24, \"nic\":"
+    " \"10 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\", \"memory\": \"2 GB/s\"}]}";
+
+struct plain_flow {
+    struct network_route route;
+    double left, rate;
+    bool is_used, is_frozen;
+};
+
+static struct plain_flow plain[FLOWS_MAX]; // by their tokens
+static uint64_t state;
+
+static uint32_t draw(uint32_t below)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % below;
+}
+
+static bool uses(const struct plain_flow *flow, uint32_t link)
+{
+    for (uint32_t i = 0; i < flow->route.link_count; i++) {
+        if (flow->route.links[i] == link) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The share of each flow of a link that has no rate yet; DBL_MAX: there is none. */
+static double share_of(const struct network *network, uint32_t link)
+{
+    double left = network_free(&network->links[link]);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < FLOWS_MAX; i++) {
+        if (plain[i].is_used && uses(&plain[i], link)) {
+            count += !plain[i].is_frozen;
+            left -= plain[i].is_frozen ? plain[i].rate : 0;
+        }
+    }
+    return count > 0 && network->links[link].may_saturate ? left / count : DBL_MAX;
+}
+
+/* Gives the flow, or all flows of the link, that have the least share. False: all have a rate. */
+static bool freeze_next(const struct network *network)
+{
+    double least = DBL_MAX;
+    uint32_t flow = FLOWS_MAX, link = 0;
+    for (uint32_t i = 0; i < FLOWS_MAX; i++) {
+        double most = plain[i].route.flow_bandwidth;
+        if (plain[i].is_used && !plain[i].is_frozen && most > 0 && most < least) {
+            least = most;
+            flow = i;
+        }
+    }
+    for (uint32_t i = 0; i < network->link_count; i++) {
+        double share = share_of(network, i);
+        if (share < least) {
+            least = share;
+            link = i;
+            flow = FLOWS_MAX;
+        }
+    }
+    for (uint32_t i = 0; i < FLOWS_MAX && least < DBL_MAX; i++) {
+        bool is_next = flow < FLOWS_MAX ? i == flow : uses(&plain[i], link);
+        if (is_next && plain[i].is_used && !plain[i].is_frozen) {
+            plain[i].rate = least;
+            plain[i].is_frozen = true;
+        }
+    }
+    return least < DBL_MAX;
+}
+
+/* Seconds until the first flow ends; DBL_MAX: none does. */
+static double find_next_end(const struct network *network)
+{
+    double next_s = DBL_MAX;
+    for (uint32_t i = 0; i < FLOWS_MAX; i++) {
+        plain[i].is_frozen = false;
+    }
+    while (freeze_next(network)) {
+    }
+    for (uint32_t i = 0; i < FLOWS_MAX; i++) {
+        if (plain[i].is_used && plain[i].left / plain[i].rate < next_s) {
+            next_s = plain[i].left / plain[i].rate;
+        }
+    }
+    return next_s;
+}
+
+static void begin_one(const struct network *network, struct flows *flows, double now)
+{
+    uint32_t token = draw(FLOWS_MAX), from = draw(HOSTS), to = draw(HOSTS);
+    if (plain[token].is_used) {
+        return;
+    }
+    struct plain_flow *flow = &plain[token];
+    *flow = (struct plain_flow){.left = 1e6 * (1 + draw(1000)), .is_used = true};
+    network_find_route(network, from, to, &flow->route);
+    uint32_t class = flows_class_of(flows, &flow->route);
+    assert_true(class != UINT32_MAX);
+    assert_true(flows_begin(flows, now, class, flow->left, token));
+}
+
+static void go_on(double seconds)
+{
+    for (uint32_t i = 0; i < FLOWS_MAX; i++) {
+        plain[i].left -= plain[i].is_used ? plain[i].rate * seconds : 0;
+    }
+}
+
+/* At each event some flows begin, or the next one ends, and then more begin than end or fewer. */
+static void play(const char *text)
+{
+    struct network network;
+    struct flows *flows = NULL;
+    double now = 0;
+    memset(plain, 0, sizeof(plain));
+    state = 1;
+    predictions_read_network(text, &network);
+    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
+    for (uint32_t event = 0; event < EVENTS; event++) {
+        bool grows = event / 300 % 2 == 0;
+        if (draw(grows ? 2 : 8) == 0) {
+            begin_one(&network, flows, now);
+        }
+        assert_true(flows_share(flows, now));
+        double seconds = find_next_end(&network), end = flows_next_end(flows);
+        if (seconds >= DBL_MAX) {
+            assert_true(end >= DBL_MAX);
+            continue;
+        }
+        predictions_check("next end", event, end, now + seconds, 1e-6);
+        if (draw(4) == 0) { // somebody begins before it
+            go_on(seconds / 2);
+            now += seconds / 2;
+            begin_one(&network, flows, now);
+            continue;
+        }
+        go_on(seconds);
+        uint32_t token = flows_end_next(flows, end);
+        assert_true(plain[token].is_used && plain[token].left < 1e-3 * plain[token].rate);
+        plain[token].is_used = false;
+        now = end;
+    }
+    flows_destroy(flows);
+    network_finish(&network);
+}
+
+static void flows_in_racks_have_max_min_rates(void **state_)
+{
+    (void)state_;
+    play(racks);
+}
+
+static void flows_with_limits_of_their_own_have_max_min_rates(void **state_)
+{
+    (void)state_;
+    play(capped);
+}
+
+static void flows_between_equal_hosts_have_max_min_rates(void **state_)
+{
+    (void)state_;
+    play(star);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flows_in_racks_have_max_min_rates),
+        cmocka_unit_test(flows_with_limits_of_their_own_have_max_min_rates),
+        cmocka_unit_test(flows_between_equal_hosts_have_max_min_rates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

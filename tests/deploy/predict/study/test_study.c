@@ -1,0 +1,146 @@
+/* Tests of limiters, and of changes of what messages take, against closed forms. */
+#include "deploy/predict/study/study.h"
+#include "tests/support/deploy/predictions.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdlib.h>
+#include <string.h>
+
+#define PARAMETERS UINT64_C(262144)
+#define WORKERS    4
+#define STEP_S     0.03 // of a worker alone
+#define MESSAGE_S  0.02
+
+/* Ends of messages in a step of ps-sync with one server: a push and an answer with values, and two
+ * without any, for each worker. */
+#define ENDS (2 * 4 * WORKERS)
+
+static struct costs costs;
+static struct network network;
+
+/* One core does all work, so that it adds up. */
+static int set_up(void **state)
+{
+    (void)state;
+    predictions_reset_costs(PARAMETERS, &costs);
+    costs.layers[0].forward_s = STEP_S / 3;
+    costs.layers[0].backward_s = STEP_S * 2 / 3;
+    predictions_read_network(
+        "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"workers\": 4,"
+        " \"cores\": 1, \"nic\": \"10 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}",
+        &network);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    network_finish(&network);
+    return 0;
+}
+
+/* A point as things are, and one with a change. The caller frees the study. */
+static struct study *make(const char *change)
+{
+    struct study *study = calloc(1, sizeof(*study));
+    char why[256];
+    assert_non_null(study);
+    study->costs_file = study->network_file = "a file";
+    study->costs = &costs;
+    study->network = &network;
+    study->job = predictions_job(MODE_PS_SYNC, WORKERS, 1, ALL_REDUCE_CHOICE_RING);
+    study->job.transport = TRANSPORT_TCP;
+    study->counted = 4;
+    study->designs[0] = (struct study_design){{.kind = MODE_PS_SYNC}, 1};
+    study->workers[0] = WORKERS;
+    study->design_count = study->worker_count = 1;
+    if (change != NULL) {
+        study->what_if_count = 1;
+        assert_true(what_if_parse(change, &study->what_ifs[0], why, sizeof(why)));
+    }
+    study_cross(study);
+    assert_int_equal(study_make(study), STATUS_OK);
+    return study;
+}
+
+static void expect_limiter(const char *name, double gain)
+{
+    struct study *study = make(NULL);
+    assert_string_equal(study->points[0].limiter, name);
+    predictions_check(name, WORKERS, study->points[0].limiter_gain, gain, 1e-6);
+    free(study);
+}
+
+static void expect_step(const char *change, double want)
+{
+    struct study *study = make(change);
+    predictions_check(change, WORKERS, study->points[1].made.step_s, want, 1e-6);
+    free(study);
+}
+
+static void the_limiter_is_the_cost_that_takes_most_of_the_core(void **state)
+{
+    (void)state;
+    double own_s = WORKERS * STEP_S;
+    costs.message_s = 1e-4;
+    expect_limiter("compute", own_s / (own_s + ENDS * 1e-4));
+    costs.input_s = 2 * STEP_S;
+    expect_limiter("input", 2 * own_s / (3 * own_s + ENDS * 1e-4));
+}
+
+/* Also where the library and the kernel carry them, and the thread for messages has no part. */
+static void what_carries_messages_is_of_the_limiter_messages(void **state)
+{
+    (void)state;
+    double own_s = WORKERS * STEP_S, values_s = 4 * WORKERS * MESSAGE_S;
+    costs.carriage_message_s = MESSAGE_S;
+    expect_limiter("messages", ENDS * MESSAGE_S / (own_s + ENDS * MESSAGE_S));
+    costs.carriage_message_s = 0;
+    costs.carriage_bandwidth = 4.0 * PARAMETERS / MESSAGE_S; // of those with values alone
+    expect_limiter("messages", values_s / (own_s + values_s));
+}
+
+static void a_factor_of_messages_is_of_all_that_they_take(void **state)
+{
+    (void)state;
+    double own_s = WORKERS * STEP_S, values_s = 4 * WORKERS * MESSAGE_S;
+    costs.message_s = 3 * MESSAGE_S;
+    costs.carriage_message_s = MESSAGE_S;
+    costs.message_bandwidth = costs.carriage_bandwidth = 4.0 * PARAMETERS / MESSAGE_S;
+    double all_s = ENDS * 4 * MESSAGE_S + 2 * values_s;
+    expect_step("message=1x", own_s + all_s);
+    expect_step("message=2x", own_s + 2 * all_s);
+    expect_step("message=0.5x", own_s + all_s / 2);
+    expect_step("message=0x", own_s);
+}
+
+static void a_value_of_messages_is_of_what_it_names(void **state)
+{
+    (void)state;
+    double own_s = WORKERS * STEP_S, values_s = 4 * WORKERS * MESSAGE_S;
+    costs.message_s = costs.carriage_message_s = MESSAGE_S;
+    expect_step("message=1ms", own_s + ENDS * (0.001 + MESSAGE_S));
+    expect_step("carriage-message=3ms", own_s + ENDS * (0.003 + MESSAGE_S));
+    expect_step("carriage=52428.8kB/s", own_s + ENDS * 2 * MESSAGE_S + values_s);
+    expect_step("message-bandwidth=52428.8kB/s", own_s + ENDS * 2 * MESSAGE_S + values_s);
+    expect_step("input=10ms", own_s + WORKERS * 0.01 + ENDS * 2 * MESSAGE_S);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_limiter_is_the_cost_that_takes_most_of_the_core, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_carries_messages_is_of_the_limiter_messages, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_factor_of_messages_is_of_all_that_they_take, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_value_of_messages_is_of_what_it_names, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
