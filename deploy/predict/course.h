@@ -68,6 +68,9 @@ void course_go_on(struct course *course, uint32_t index, uint32_t bucket);
 /* The worker's step is over, and the next one begins. */
 void course_end_step(struct course *course, uint32_t index);
 
+/* By how much the latest worker is later than the mean of all, in the mean of some steps. */
+double course_delays_apart_s(const struct course *course);
+
 /* What a worker needs for its update of a bucket. */
 double course_update_s(const struct course *course, uint32_t bucket);
 

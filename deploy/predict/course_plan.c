@@ -118,12 +118,49 @@ static enum reduction_kind reduction_kind(const struct course *course)
     return REDUCTION_RING;
 }
 
+/* What a step takes at least, also without delays: of a ring, or directly, by all messages of a
+ * worker, which its thread handles one after the other; and by its layers. */
+static double least_step_s(const struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    double messages = 0, compute_s = costs_compute_s(course->costs);
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        struct span chunk = {0, course->layout.buckets[b].count / workers};
+        messages += 2.0 * (workers - 1) * ring_segment_count(chunk, SEGMENT_FLOATS);
+    }
+    double messages_s = 2 * messages * course->costs->message_s; // sent, and received
+    return messages_s > compute_s ? messages_s : compute_s;
+}
+
+/* A step with delays takes no longer than if all workers had that of the latest, and then one may
+ * stand for all. It takes no less, in the mean of many, than if all had the mean delay, as times
+ * are sums and maxima of delays, which is a convex function (Jensen). So where these two are close
+ * to each other, delays set nobody apart. With cores, who is late lends others its own: that is no
+ * such function. */
+static double error_of_delays(const struct course *course, double error)
+{
+    uint32_t workers = course->job->workers;
+    bool is_ring = reduction_kind(course) == REDUCTION_RING;
+    double even = reduction_error(REDUCTION_RING, course->whole, workers, 0, course->hosts, false);
+    double least_s = least_step_s(course);
+    if (!is_ring || even > REDUCTION_EVEN || least_s <= 0 ||
+        course->whole->hosts[course->hosts[0]].cores > 0) {
+        return error;
+    }
+    double bound = REDUCTION_EVEN_SEEN + course_delays_apart_s(course) / least_s;
+    bound = bound > even ? bound : even;
+    return bound < error ? bound : error;
+}
+
 static void estimate_work(struct course *course)
 {
     bool has_delays = course->costs->spread.kind != SPREAD_NONE || course->straggler.count > 0;
     double work = work_of_step(course);
     double error = reduction_error(reduction_kind(course), course->whole, course->job->workers,
                                    course->parts, course->hosts, has_delays);
+    if (has_delays && work > course->extent->work_max && course->round_steps == 1) {
+        error = error_of_delays(course, error);
+    }
     if (course->round_steps > 1 && has_delays && course->parts == 0) {
         error = (double)INFINITY; // the latest of each step is not that of a round
     }

@@ -12,6 +12,8 @@
 // the end of a round, and those of the exchange.
 enum { TAG_BEGIN = 0, TAG_INPUT = UINT32_MAX };
 
+#define DELAYS_SEEN 13 // steps, to know how far delays set workers apart
+
 static const struct course_exchange *exchange_of(const struct course *course)
 {
     if (course->job->workers == 1 && course->shards == 0) {
@@ -111,6 +113,23 @@ static struct delays delays_of(const struct course *course, uint32_t rank, uint6
     return (struct delays){
         (double)straggler_delay_ns(&course->straggler, seed, rank, step, compute_ns) * 1e-9,
         spread_draw(&course->costs->spread, seed, rank, step)};
+}
+
+double course_delays_apart_s(const struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    double apart_s = 0;
+    for (uint64_t step = 0; step < DELAYS_SEEN; step++) {
+        double latest_s = 0, sum_s = 0;
+        for (uint32_t rank = 0; rank < workers; rank++) {
+            const struct delays delays = delays_of(course, rank, step);
+            double own_s = delays.begin_s + delays.spread_s;
+            latest_s = own_s > latest_s ? own_s : latest_s;
+            sum_s += own_s;
+        }
+        apart_s += (latest_s - sum_s / workers) / DELAYS_SEEN;
+    }
+    return apart_s;
 }
 
 /* Begins a step whose batch is there, and reads the next one meanwhile. Without cores reading takes

@@ -17,8 +17,6 @@ void reduction_finish(struct reduction *reduction)
     free(reduction->halving_stretch);
 }
 
-#define ERROR_EVEN 0.01 // nothing sets those apart that one stands for
-
 /* Where something does. Of halving no bound is known: who is early takes bandwidth from those that
  * are late, which one that stands for all does not, and the more so the larger the buckets. */
 static const double errors[] = {
@@ -110,7 +108,7 @@ double reduction_error(enum reduction_kind kind, const struct network *network, 
         return (double)INFINITY;
     }
     if (!has_delays && is_even(kind, workers, servers) && (servers > 0 || are_alike)) {
-        return ERROR_EVEN;
+        return REDUCTION_EVEN;
     }
     return errors[kind];
 }

@@ -28,6 +28,9 @@ enum reduction_kind {
     REDUCTION_RACES,   // with servers, each gradient an update
 };
 
+#define REDUCTION_EVEN      0.01  // nothing sets those apart that one stands for
+#define REDUCTION_EVEN_SEEN 0.004 // by so much they differ in tests
+
 /* By what share of a step a reduced job may differ from the whole one. tests/deploy/predict/
  * test_reduction.c compares both, and pins these figures. INFINITY: no bound is known.
  * hosts: (workers + servers). */

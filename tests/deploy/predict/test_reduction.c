@@ -329,6 +329,31 @@ static void backup_workers_codes_and_rounds_keep_the_bounds(void **state)
     }
 }
 
+/* Messages take so long that delays of a few milliseconds set nobody apart by more than 1 %. */
+static void short_delays_of_long_steps_are_reduced_unasked(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        RING(NULL, RING, 16, 0.004), RING(NULL, RING, 32, 0.006), RING(NULL, DIRECT, 16, 0.004)};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct network network;
+        struct prediction all, one;
+        struct job job = job_of(&cases[i]);
+        const struct prediction_extent whole = {3, 10, (double)INFINITY, 0},
+                                       reduced = {3, 10, 0, PREDICTION_ERROR_MAX};
+        set_costs(cases[i].spread_s);
+        costs.message_s = 0.001;
+        job.bucket_mb = 1;
+        predictions_read_star(&network);
+        assert_int_equal(prediction_make(&job, &costs, &network, &whole, &all), STATUS_OK);
+        assert_int_equal(prediction_make(&job, &costs, &network, &reduced, &one), STATUS_OK);
+        network_finish(&network);
+        assert_true(one.is_reduced && !all.is_reduced);
+        assert_true(one.reduction_error <= PREDICTION_ERROR_MAX);
+        predictions_check("a step", job.workers, one.step_s, all.step_s, one.reduction_error);
+    }
+}
+
 /* A straggler is a delay, too. */
 static void a_straggler_is_a_delay(void **state)
 {
@@ -369,6 +394,7 @@ int main(void)
         cmocka_unit_test(rounded_buckets_keep_their_all_reduce),
         cmocka_unit_test(other_jobs_are_reduced_if_that_is_asked),
         cmocka_unit_test(backup_workers_codes_and_rounds_keep_the_bounds),
+        cmocka_unit_test(short_delays_of_long_steps_are_reduced_unasked),
         cmocka_unit_test(a_straggler_is_a_delay),
         cmocka_unit_test(what_has_no_bound_is_never_reduced),
     };
