@@ -474,6 +474,9 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
         return status;
     }
     find_runs(&maker);
+    for (size_t i = 0; i < run_count; i++) {
+        calibration_run_tell(runs[i], &ret_calibration->conditions);
+    }
     ret_calibration->costs.batch = runs[0]->batch;
     status = take_layers(&maker, model);
     if (status != STATUS_OK) {

@@ -42,6 +42,7 @@ struct calibration {
     const struct calibration_run *widest; // whose hosts the network has; borrowed
     bool has_network;                     // messages between processes were seen
     struct calibration_notes cost_notes, network_notes;
+    struct conditions conditions; // of the runs
 };
 
 /* Of at least one run, all of one model and batch. The layers are those of the run with the fewest

@@ -141,6 +141,14 @@ static void set_errors(json_t *object, const struct cost_errors *errors)
     json_decref(own);
 }
 
+static void set_conditions(json_t *object, const struct conditions *conditions)
+{
+    json_t *own = conditions_json(conditions);
+    if (own != NULL) {
+        json_object_set_new(object, "conditions", own);
+    }
+}
+
 static json_t *costs_json(const struct calibration *calibration)
 {
     const struct costs *costs = &calibration->costs;
@@ -166,6 +174,7 @@ static json_t *costs_json(const struct calibration *calibration)
     set_spread(object, &costs->spread);
     set_cores(object, costs);
     set_errors(object, &costs->errors);
+    set_conditions(object, &calibration->conditions);
     return object;
 }
 
@@ -211,10 +220,15 @@ static json_t *hosts_json(const struct calibration *calibration)
 
 json_t *calibration_network_json(const struct calibration *calibration)
 {
-    return json_pack("{s:s, s:o, s:[{s:s}], s:o}", "comment",
-                     "Measured by ringside calibrate; `measured` says what each value comes from.",
-                     "measured", notes_json(&calibration->network_notes), "switches", "name",
-                     SWITCH_NAME, "hosts", hosts_json(calibration));
+    struct conditions conditions = calibration->conditions;
+    conditions.model[0] = '\0'; // a network is of no model
+    json_t *object =
+        json_pack("{s:s, s:o, s:[{s:s}], s:o}", "comment",
+                  "Measured by ringside calibrate; `measured` says what each value comes from.",
+                  "measured", notes_json(&calibration->network_notes), "switches", "name",
+                  SWITCH_NAME, "hosts", hosts_json(calibration));
+    set_conditions(object, &conditions);
+    return object;
 }
 
 static void write_json(FILE *file, const void *context)

@@ -255,6 +255,17 @@ enum status calibration_run_read(const char *path, struct calibration_run *ret_r
     return STATUS_OK;
 }
 
+void calibration_run_tell(const struct calibration_run *run, struct conditions *conditions)
+{
+    calibration_run_option(run, "model", conditions->model, sizeof(conditions->model));
+    if (conditions_know_transport(run->transport)) {
+        snprintf(conditions->transport, sizeof(conditions->transport), "%s", run->transport);
+    }
+    for (uint32_t i = 0; i < run->host_count; i++) {
+        conditions_add_host(conditions, run->hosts[i].name);
+    }
+}
+
 void calibration_run_finish(struct calibration_run *run)
 {
     observation_finish(&run->observation);

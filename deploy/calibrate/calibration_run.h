@@ -6,6 +6,7 @@
 #include "common/codec/codec.h"
 #include "common/job/job_options.h"
 #include "deploy/calibrate/observation.h"
+#include "deploy/predict/basis/conditions.h"
 #include "deploy/report/run_folder.h"
 
 #include <stdbool.h>
@@ -47,6 +48,9 @@ bool calibration_refuses(const char *option, const char *value);
  * through. Logs. */
 enum status calibration_run_read(const char *path, struct calibration_run *ret_run);
 void calibration_run_finish(struct calibration_run *run); // zeroed is fine
+
+/* Adds the run's model, transport and hosts. */
+void calibration_run_tell(const struct calibration_run *run, struct conditions *conditions);
 
 /* A copy of an option of the run's job, as text, or an empty one. */
 void calibration_run_option(const struct calibration_run *run, const char *name, char *ret_text,

@@ -223,6 +223,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         goto refuse;
     }
+    comparison->options.predictions.has_hosts = host_options_name_hosts(&comparison->session.hosts);
     status = compare_predictions_open(&comparison->options.predictions, &comparison->predictions);
     return status == STATUS_OK ? launch_check(&comparison->session.options.security, &job) : status;
 refuse:

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COUNTED_STEPS 60
 
@@ -28,6 +29,19 @@ struct compare_predictions {
 static const struct {
     const char *option, *value;
 } plain[] = {{"switch", "none"}, {"fault", "none"}};
+
+/* Where jobs run on this host, and their costs were measured on another. */
+static void warn_of_host(const struct compare_prediction_options *options,
+                         const struct costs *costs)
+{
+    char own[256] = "";
+    const char *measured = costs->conditions.hosts;
+    bool is_known = !options->has_hosts && gethostname(own, sizeof(own) - 1) == 0;
+    if (is_known && measured[0] != '\0' && strcmp(own, measured) != 0) {
+        log_warn("%s was measured on %s, and the jobs run on %s: predictions are of the former",
+                 options->costs, measured, own);
+    }
+}
 
 enum status compare_predictions_open(const struct compare_prediction_options *options,
                                      struct compare_predictions **ret_predictions)
@@ -62,6 +76,7 @@ enum status compare_predictions_open(const struct compare_prediction_options *op
         free(made);
         return status;
     }
+    warn_of_host(options, &made->costs);
     *ret_predictions = made;
     return STATUS_OK;
 }
@@ -79,6 +94,7 @@ static void find_gap(const struct compare_predictions *predictions, const struct
                      char *ret_why, size_t why_size)
 {
     char value[OPTION_VALUE_BYTES];
+    const struct conditions *measured = &predictions->costs.conditions;
     uint32_t batch = job->global_batch / job->workers;
     ret_why[0] = '\0';
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
@@ -103,9 +119,15 @@ static void find_gap(const struct compare_predictions *predictions, const struct
         snprintf(ret_why, why_size, "--bucket-mb auto is not in the model");
     } else if (job->mode.kind == MODE_RING && job->all_reduce == ALL_REDUCE_CHOICE_NCCL) {
         snprintf(ret_why, why_size, "NCCL is not in the model");
+    } else if (measured->model[0] != '\0' && strcmp(measured->model, job->model) != 0) {
+        snprintf(ret_why, why_size, "the costs are of %.64s, and not of %.64s", measured->model,
+                 job->model);
     } else if (batch != predictions->costs.batch || job->global_batch % job->workers != 0) {
         snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
                  predictions->costs.batch, (double)job->global_batch / job->workers);
+    } else if (job->mode.kind != MODE_LOCAL) {
+        (void)conditions_clash(measured, &predictions->network.conditions, job->transport,
+                               predictions->network.host_count == 1, ret_why, why_size);
     }
 }
 

@@ -9,6 +9,7 @@
 
 struct compare_prediction_options {
     bool is_asked;
+    bool has_hosts; // the jobs' are named, and may be others than this one
     char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES]; // files
 };
 

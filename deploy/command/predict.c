@@ -58,12 +58,12 @@ static const struct option rows[] = {
      FIELD(TEXT, costs),
      .fallback = "",
      .metavar = "FILE",
-     .help = "JSON file with what a worker's step costs (docs/PREDICT.md)"},
+     .help = "JSON file with what a worker's step costs (docs/PREDICT-FILES.md)"},
     {.name = "network",
      FIELD(TEXT, network),
      .fallback = "",
      .metavar = "FILE",
-     .help = "JSON file with hosts, switches and links (docs/PREDICT.md)"},
+     .help = "JSON file with hosts, switches and links (docs/PREDICT-FILES.md)"},
     {.name = "mode",
      .letter = 'm',
      FIELD(TEXT, modes),
@@ -320,7 +320,7 @@ static enum status check_outputs(const struct predict_options *options)
 static enum status check_files(const struct predict_options *options)
 {
     if (options->costs[0] == '\0' || options->network[0] == '\0') {
-        log_error("--%s is missing: name a file (docs/PREDICT.md has examples)",
+        log_error("--%s is missing: name a file (docs/PREDICT-FILES.md says how)",
                   options->costs[0] == '\0' ? "costs" : "network");
         return STATUS_INVALID;
     }
@@ -342,6 +342,18 @@ static bool has_faults(const struct predict_options *options)
     return strcmp(options->faults, "none") != 0;
 }
 
+/* Files that were measured under other conditions than those of the jobs that are predicted. */
+static void warn_of_conditions(const struct predict_options *options, const struct costs *costs,
+                               const struct network *network)
+{
+    char why[CONDITIONS_TEXT_BYTES + 64];
+    if (conditions_clash(&costs->conditions, &network->conditions, options->transport,
+                         network->host_count == 1, why, sizeof(why))) {
+        log_warn("%s and %s: %s; measure both as the job will run (ringside calibrate)",
+                 options->costs, options->network, why);
+    }
+}
+
 static enum status predict(const struct predict_options *options, struct study *study,
                            struct fault_study *faults, struct costs *costs)
 {
@@ -358,6 +370,7 @@ static enum status predict(const struct predict_options *options, struct study *
     if (status != STATUS_OK) {
         return status;
     }
+    warn_of_conditions(options, costs, &network);
     struct convergence convergence = {NULL, 0};
     study->costs = costs;
     study->network = &network;

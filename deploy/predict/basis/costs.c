@@ -209,11 +209,15 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "message-bandwidth",
                                         "recovery",
                                         "errors",
+                                        "conditions",
                                         NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
         status = fields_check_notes(fields, "measured");
+    }
+    if (status == STATUS_OK) {
+        status = conditions_read(fields, &costs->conditions);
     }
     if (status == STATUS_OK) {
         status = fields_number(fields, "batch", 1, 1 << 24, true, &batch);

@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/vector/layout.h"
+#include "deploy/predict/basis/conditions.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,7 +57,8 @@ struct costs {
                                // and with two threads that compute on each (cores.h); 0 for 1
     struct recovery recovery;
     struct cost_errors errors;
-    bool is_measured; // the file says from what
+    bool is_measured;             // the file says from what
+    struct conditions conditions; // and under what
 };
 
 /* What is assumed: a killed process is noticed at once; the others as docs/BENCHMARKS.md has

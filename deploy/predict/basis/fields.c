@@ -96,7 +96,7 @@ enum status fields_load(const char *file, json_t **ret_object)
         return STATUS_INVALID;
     }
     if (!json_is_object(object)) {
-        log_error("%s has no JSON object; see docs/PREDICT.md for its form", file);
+        log_error("%s has no JSON object; see docs/PREDICT-FILES.md for its form", file);
         json_decref(object);
         return STATUS_INVALID;
     }
@@ -107,7 +107,7 @@ enum status fields_load(const char *file, json_t **ret_object)
 enum status fields_check_names(const struct fields *fields, const char *const *names)
 {
     if (!json_is_object(fields->object)) {
-        log_error("%s: %s is no JSON object; see docs/PREDICT.md for its form", fields->file,
+        log_error("%s: %s is no JSON object; see docs/PREDICT-FILES.md for its form", fields->file,
                   fields->place);
         return STATUS_INVALID;
     }
@@ -120,7 +120,8 @@ enum status fields_check_names(const struct fields *fields, const char *const *n
             name++;
         }
         if (*name == NULL) {
-            return fields_refuse(fields, key, "is not known; see docs/PREDICT.md for the fields");
+            return fields_refuse(fields, key,
+                                 "is not known; see docs/PREDICT-FILES.md for the fields");
         }
     }
     return STATUS_OK;

@@ -371,12 +371,15 @@ static enum status read_errors(const char *file, json_t *object, struct network 
 
 static enum status read_all(const struct fields *fields, struct network *network)
 {
-    static const char *const names[] = {"comment", "measured", "hosts", "switches",
-                                        "flow",    "errors",   NULL};
+    static const char *const names[] = {"comment", "measured", "hosts",      "switches",
+                                        "flow",    "errors",   "conditions", NULL};
     const json_t *switches = NULL, *hosts = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
         status = fields_check_notes(fields, "measured");
+    }
+    if (status == STATUS_OK) {
+        status = conditions_read(fields, &network->conditions);
     }
     if (status == STATUS_OK) {
         status =

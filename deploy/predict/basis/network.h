@@ -6,6 +6,7 @@
 #define DEPLOY_PREDICT_BASIS_NETWORK_H
 
 #include "common/base/status.h"
+#include "deploy/predict/basis/conditions.h"
 
 #include <jansson.h>
 
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 #define NETWORK_NAME_BYTES   64
-#define NETWORK_HOSTS_MAX    16384
+#define NETWORK_HOSTS_MAX    (16384 + 256) // of the most workers and servers
 #define NETWORK_SWITCHES_MAX 4096
 #define NETWORK_DEPTH_MAX    8                           // switches above a host
 #define NETWORK_ROUTE_MAX    (2 * NETWORK_DEPTH_MAX + 2) // links
@@ -53,7 +54,8 @@ struct network {
     double flow_bandwidth;                 // of one connection; 0: no limit
     double bandwidth_error, latency_error; // standard errors, as shares; 0: not known
     bool has_server_places;                // otherwise servers run beside workers
-    bool is_measured;                      // the file says from what
+    bool is_measured;                      // the file says from what,
+    struct conditions conditions;          // and under what
 };
 
 /* Of the object that a file has; messages call it by the name. Logs what is wrong. network_finish

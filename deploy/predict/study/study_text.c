@@ -20,15 +20,20 @@ static const char *const left_out[] = {
     "headers of messages, and encryption",
 };
 #define LEFT_OUT_COUNT (sizeof(left_out) / sizeof(left_out[0]))
-#define ORIGIN_BYTES   160
+#define ORIGIN_BYTES   (160 + 2 * CONDITIONS_TEXT_BYTES)
 
 /* What is known of the values of the files, which is the first gap. */
 static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES])
 {
     static const char *const origins[] = {"taken as given",
                                           "as measured, which the file describes"};
-    snprintf(ret_text, ORIGIN_BYTES, "costs are %s, the network is %s, and %s",
-             origins[study->costs->is_measured], origins[study->network->is_measured],
+    char costs[CONDITIONS_TEXT_BYTES], network[CONDITIONS_TEXT_BYTES];
+    bool knows_costs = conditions_format(&study->costs->conditions, costs, sizeof(costs));
+    bool knows_network = conditions_format(&study->network->conditions, network, sizeof(network));
+    snprintf(ret_text, ORIGIN_BYTES, "costs are %s%s%s%s, the network is %s%s%s%s, and %s",
+             origins[study->costs->is_measured], knows_costs ? " (" : "", costs,
+             knows_costs ? ")" : "", origins[study->network->is_measured],
+             knows_network ? " (" : "", network, knows_network ? ")" : "",
              study_knows_errors(study->costs, study->network)
                  ? "intervals are of the errors of costs alone"
                  : "no interval is known");

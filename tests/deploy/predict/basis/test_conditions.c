@@ -1,0 +1,113 @@
+/* Tests of what files say of their measurement, and when two of them, or a job, do not go together.
+ */
+#include "deploy/predict/basis/conditions.h"
+#include "tests/support/common/captured_log.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+static enum status read_text(const char *text, struct conditions *ret_conditions)
+{
+    json_t *object = json_loads(text, 0, NULL);
+    assert_non_null(object);
+    enum status status = conditions_read(&(struct fields){"a file", "", object}, ret_conditions);
+    json_decref(object);
+    return status;
+}
+
+static void refused(const char *text, const char *why)
+{
+    struct conditions conditions;
+    captured_log_begin();
+    enum status status = read_text(text, &conditions);
+    const char *log = captured_log_end();
+    assert_int_equal(status, STATUS_INVALID);
+    if (strstr(log, why) == NULL) {
+        fail_msg("%s: '%s' instead of '%s'", text, log, why);
+    }
+}
+
+static void what_is_written_is_read_again(void **state)
+{
+    (void)state;
+    struct conditions conditions = {.model = "cnn", .transport = "tcp"}, again;
+    conditions_add_host(&conditions, "node1");
+    conditions_add_host(&conditions, "node10");
+    conditions_add_host(&conditions, "node1");
+    json_t *object = json_pack("{s:o}", "conditions", conditions_json(&conditions));
+    assert_int_equal(conditions_read(&(struct fields){"a file", "", object}, &again), STATUS_OK);
+    json_decref(object);
+    assert_string_equal(again.model, "cnn");
+    assert_string_equal(again.transport, "tcp");
+    assert_string_equal(again.hosts, "node1, node10");
+    char text[CONDITIONS_TEXT_BYTES];
+    assert_true(conditions_format(&again, text, sizeof(text)));
+    assert_string_equal(text, "cnn, tcp, node1, node10");
+}
+
+static void a_file_need_not_say_anything(void **state)
+{
+    (void)state;
+    struct conditions conditions;
+    char text[CONDITIONS_TEXT_BYTES];
+    assert_int_equal(read_text("{}", &conditions), STATUS_OK);
+    assert_null(conditions_json(&conditions));
+    assert_false(conditions_format(&conditions, text, sizeof(text)));
+    assert_false(
+        conditions_clash(&conditions, &conditions, TRANSPORT_TCP, true, text, sizeof(text)));
+}
+
+static void bad_fields_are_refused_by_name(void **state)
+{
+    (void)state;
+    refused("{\"conditions\": {\"transport\": \"pigeons\"}}", "has to be tcp, ipc or shm");
+    refused("{\"conditions\": {\"transport\": \"auto\"}}", "has to be tcp, ipc or shm");
+    refused("{\"conditions\": {\"mode\": \"ring\"}}", "conditions.mode");
+    refused("{\"conditions\": {\"model\": 3}}", "conditions.model");
+    refused("{\"conditions\": 3}", "conditions");
+}
+
+static void files_of_other_measurements_clash(void **state)
+{
+    (void)state;
+    static const struct {
+        struct conditions costs, network;
+        enum transport_kind transport;
+        bool is_one_host;
+        const char *why; // NULL: they go together
+    } cases[] = {
+        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, TRANSPORT_TCP, true, NULL},
+        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, TRANSPORT_AUTO, false, NULL},
+        {{"cnn", "shm", "a"}, {"", "shm", "a"}, TRANSPORT_AUTO, true, NULL},
+        {{"cnn", "tcp", "a"}, {"", "", ""}, TRANSPORT_TCP, true, NULL},
+        {{"cnn", "tcp", "a"}, {"", "shm", "a"}, TRANSPORT_TCP, true, "the network over shm"},
+        {{"cnn", "tcp", "a"}, {"", "tcp", "b"}, TRANSPORT_TCP, true, "on a, and the network on b"},
+        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, TRANSPORT_AUTO, true, "auto is shm on one host"},
+        {{"", "", ""}, {"", "ipc", "a"}, TRANSPORT_TCP, false, "--transport tcp is another"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char why[256] = "";
+        bool clashes = conditions_clash(&cases[i].costs, &cases[i].network, cases[i].transport,
+                                        cases[i].is_one_host, why, sizeof(why));
+        assert_int_equal(clashes, cases[i].why != NULL);
+        if (clashes && strstr(why, cases[i].why) == NULL) {
+            fail_msg("case %zu: '%s' instead of '%s'", i, why, cases[i].why);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read_again),
+        cmocka_unit_test(a_file_need_not_say_anything),
+        cmocka_unit_test(bad_fields_are_refused_by_name),
+        cmocka_unit_test(files_of_other_measurements_clash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
