@@ -1,6 +1,7 @@
 /* Shares out what cores worked. */
 #include "deploy/calibrate/calibration_cores.h"
 
+#include "common/base/slice.h"
 #include "deploy/calibrate/fit.h"
 #include "deploy/predict/basis/fields.h"
 
@@ -178,6 +179,19 @@ static void take_turns(struct calibration_run *const *runs, size_t run_count,
                          made->costs.turns);
 }
 
+/* Threads that move messages ask for short turns, which not every kernel gives them. */
+static void take_order(const struct calibration_run *narrowest, struct calibration *made)
+{
+    bool is_known = calibration_knows_cores(narrowest);
+    made->costs.messages_first = is_known && slice_of_thread() > 0;
+    if (is_known) {
+        calibration_add_note(&made->cost_notes, "messages-first", false,
+                             made->costs.messages_first
+                                 ? "yes: the kernel here gives short turns to threads that ask"
+                                 : "no: the kernel here gives all threads the same turns");
+    }
+}
+
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_run *narrowest,
                             struct calibration *calibration)
@@ -188,6 +202,7 @@ void calibration_take_cores(struct calibration_run *const *runs, size_t run_coun
     }
     calibration->costs.threads = threads > 0 ? threads : 1;
     take_input(narrowest, calibration);
+    take_order(narrowest, calibration);
     take_carriage(runs, run_count, calibration);
     take_crowding(runs, run_count, narrowest, calibration);
     take_turns(runs, run_count, narrowest, calibration);

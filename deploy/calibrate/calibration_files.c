@@ -113,6 +113,9 @@ static void set_cores(json_t *object, const struct costs *costs)
     if (costs->carriage_bandwidth > 0) {
         set_quantity(object, "carriage", costs->carriage_bandwidth, QUANTITY_BANDWIDTH);
     }
+    if (costs->messages_first) {
+        json_object_set_new(object, "messages-first", json_true());
+    }
     if (costs->crowding > 0) {
         json_object_set_new(object, "crowding", json_real(costs->crowding));
     }

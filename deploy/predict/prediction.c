@@ -324,7 +324,8 @@ static enum status create_engine(struct course *course)
                                        .message_byte_s = byte_s(costs->message_bandwidth),
                                        .message_scale = course->message_scale,
                                        .threads = course->simulated + course->shards,
-                                       .cores = {costs->threads, costs->crowding, costs->turns},
+                                       .cores = {costs->threads, costs->crowding, costs->turns,
+                                                 costs->messages_first},
                                        .carriage_message_s = costs->carriage_message_s,
                                        .carriage_byte_s = byte_s(costs->carriage_bandwidth)};
     enum status status = engine_create(course->network, course->hosts, &model, &course->engine);

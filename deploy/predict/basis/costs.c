@@ -108,9 +108,30 @@ static enum status read_errors(const char *file, json_t *object, struct cost_err
     return status;
 }
 
+/* Those of a list that are there. */
+struct named_quantity {
+    const char *name;
+    enum quantity kind;
+    double *value;
+};
+
+static enum status read_quantities(const struct fields *fields, const struct named_quantity *list,
+                                   size_t count)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = fields_quantity(fields, list[i].name, list[i].kind, false, list[i].value);
+    }
+    return status;
+}
+
 /* What cores are for. */
 static enum status read_cores(const struct fields *fields, struct costs *costs)
 {
+    const struct named_quantity list[] = {
+        {"input", QUANTITY_TIME, &costs->input_s},
+        {"carriage-message", QUANTITY_TIME, &costs->carriage_message_s},
+        {"carriage", QUANTITY_BANDWIDTH, &costs->carriage_bandwidth}};
     double threads = 1;
     enum status status = fields_number(fields, "threads", 1, 65536, false, &threads);
     if (status == STATUS_OK && floor(threads) != threads) {
@@ -118,17 +139,15 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
     }
     costs->threads = (uint32_t)threads;
     if (status == STATUS_OK) {
-        status = fields_quantity(fields, "input", QUANTITY_TIME, false, &costs->input_s);
+        status = read_quantities(fields, list, sizeof(list) / sizeof(list[0]));
     }
     if (status == STATUS_OK) {
-        status = fields_quantity(fields, "carriage-message", QUANTITY_TIME, false,
-                                 &costs->carriage_message_s);
+        status = fields_number(fields, "crowding", 1, 1000, false, &costs->crowding);
     }
     if (status == STATUS_OK) {
-        status = fields_quantity(fields, "carriage", QUANTITY_BANDWIDTH, false,
-                                 &costs->carriage_bandwidth);
+        status = fields_flag(fields, "messages-first", &costs->messages_first);
     }
-    return status == STATUS_OK ? fields_number(fields, "crowding", 1, 1000, false, &costs->crowding)
+    return status == STATUS_OK ? fields_number(fields, "turns", 1, 1000, false, &costs->turns)
                                : status;
 }
 
@@ -167,24 +186,17 @@ static enum status read_recovery(const char *file, json_t *object, struct recove
 /* Updates, and what is done with values and messages. */
 static enum status read_exchange(const struct fields *fields, struct costs *costs)
 {
+    const struct named_quantity list[] = {
+        {"message-bandwidth", QUANTITY_BANDWIDTH, &costs->message_bandwidth},
+        {"sum", QUANTITY_BANDWIDTH, &costs->sum_bandwidth},
+        {"encode", QUANTITY_BANDWIDTH, &costs->encode_bandwidth},
+        {"decode", QUANTITY_BANDWIDTH, &costs->decode_bandwidth}};
     enum status status =
         fields_quantity(fields, "optimizer", QUANTITY_TIME, true, &costs->optimizer_s);
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "message", QUANTITY_TIME, true, &costs->message_s);
     }
-    if (status == STATUS_OK) {
-        status = fields_quantity(fields, "message-bandwidth", QUANTITY_BANDWIDTH, false,
-                                 &costs->message_bandwidth);
-    }
-    if (status == STATUS_OK) {
-        status = fields_quantity(fields, "sum", QUANTITY_BANDWIDTH, false, &costs->sum_bandwidth);
-    }
-    if (status == STATUS_OK) {
-        status =
-            fields_quantity(fields, "encode", QUANTITY_BANDWIDTH, false, &costs->encode_bandwidth);
-    }
-    return status == STATUS_OK ? fields_quantity(fields, "decode", QUANTITY_BANDWIDTH, false,
-                                                 &costs->decode_bandwidth)
+    return status == STATUS_OK ? read_quantities(fields, list, sizeof(list) / sizeof(list[0]))
                                : status;
 }
 
@@ -206,6 +218,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "crowding",
                                         "carriage-message",
                                         "turns",
+                                        "messages-first",
                                         "message-bandwidth",
                                         "recovery",
                                         "errors",

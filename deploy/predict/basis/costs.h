@@ -55,6 +55,7 @@ struct costs {
     double carriage_bandwidth; // and bytes per second; 0: in no time
     double crowding, turns;    // how many times as long computing takes: where all cores are busy,
                                // and with two threads that compute on each (cores.h); 0 for 1
+    bool messages_first;       // threads that do not compute go before those that do
     struct recovery recovery;
     struct cost_errors errors;
     bool is_measured;             // the file says from what

@@ -157,6 +157,20 @@ enum status fields_quantity(const struct fields *fields, const char *name, enum 
     return STATUS_OK;
 }
 
+enum status fields_flag(const struct fields *fields, const char *name, bool *ret_value)
+{
+    const json_t *value = NULL;
+    enum status status = find(fields, name, false, &value);
+    if (status != STATUS_OK || value == NULL) {
+        return status;
+    }
+    if (!json_is_boolean(value)) {
+        return fields_refuse(fields, name, "has to be true or false");
+    }
+    *ret_value = json_is_true(value);
+    return STATUS_OK;
+}
+
 enum status fields_number(const struct fields *fields, const char *name, double min, double max,
                           bool is_required, double *ret_value)
 {

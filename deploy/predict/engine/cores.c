@@ -115,15 +115,23 @@ static double end_of(const struct machine *machine, uint32_t lane)
         return DBL_MAX;
     }
     double left = own->running[0].end.at - own->clock;
-    return machine->since + (left > 0 ? left / own->rate : 0);
+    return left <= 0 ? machine->since : own->rate > 0 ? machine->since + left / own->rate : DBL_MAX;
+}
+
+/* Of so many cores, what each of some threads has. */
+static double share_of(double cores, double threads)
+{
+    return threads > cores ? (cores > 0 ? cores / threads : 0) : 1;
 }
 
 /* After threads have got work, or have done theirs. */
 static void reckon(struct cores *cores, struct machine *machine)
 {
-    double share = machine->busy > machine->cores ? machine->cores / machine->busy : 1;
+    double computing = machine->computing, others = machine->busy - computing;
+    double share = share_of(machine->cores, cores->share.messages_first ? others : machine->busy);
+    double left = share_of(machine->cores - others * share, computing);
     machine->lanes[LANE_OTHERS].rate = share;
-    machine->lanes[LANE_COMPUTE].rate = share / slowness_of(cores, machine);
+    machine->lanes[LANE_COMPUTE].rate = left / slowness_of(cores, machine);
     double compute_s = end_of(machine, LANE_COMPUTE), others_s = end_of(machine, LANE_OTHERS);
     machine->next = compute_s < others_s ? LANE_COMPUTE : LANE_OTHERS;
     machine->end = compute_s < others_s ? compute_s : others_s;

@@ -65,6 +65,10 @@ static void test_costs(void **state)
          ""},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 1.5}",
          "threads has to be a whole number"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"messages-first\": 1}",
+         "messages-first has to be true or false"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"turns\": 0.9}",
+         "turns has to be a number from 1"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"crowding\": 0.5}",
          "crowding has to be a number from 1"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"errors\": {\"layers\": 1}}",
@@ -248,11 +252,43 @@ static void test_ways(void **state)
     network_finish(&network);
 }
 
+/* What may be left out is read, too. */
+static void every_cost_is_taken(void **state)
+{
+    (void)state;
+    char path[32];
+    write_file("{\"batch\": 8, \"layers\": [" LAYER "], \"optimizer\": \"1 ms\","
+               "\"message\": \"2 us\", \"message-bandwidth\": \"3 GB/s\", \"sum\": \"4 GB/s\","
+               "\"encode\": \"6 GB/s\", \"decode\": \"7 GB/s\","
+               "\"threads\": 2, \"input\": \"8 us\", \"carriage-message\": \"9 us\","
+               "\"carriage\": \"10 GB/s\", \"messages-first\": true, \"crowding\": 1.2,"
+               "\"turns\": 1.3}",
+               path);
+    assert_int_equal(costs_read(path, &costs), STATUS_OK);
+    unlink(path);
+    const double times[] = {costs.optimizer_s, costs.message_s, costs.input_s,
+                            costs.carriage_message_s};
+    const double times_us[] = {1000, 2, 8, 9};
+    const double bandwidths[] = {costs.message_bandwidth, costs.sum_bandwidth,
+                                 costs.encode_bandwidth, costs.decode_bandwidth,
+                                 costs.carriage_bandwidth};
+    const double gigabytes[] = {3, 4, 6, 7, 10};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        assert_true(fabs(1e6 * times[i] - times_us[i]) < 1e-6);
+    }
+    for (size_t i = 0; i < sizeof(bandwidths) / sizeof(bandwidths[0]); i++) {
+        assert_true(fabs(1e-9 * bandwidths[i] - gigabytes[i]) < 1e-6);
+    }
+    assert_int_equal(costs.threads, 2);
+    assert_true(costs.messages_first && costs.crowding == 1.2 && costs.turns == 1.3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_costs),
         cmocka_unit_test(test_networks),
+        cmocka_unit_test(every_cost_is_taken),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_ways),
     };

@@ -62,14 +62,19 @@ static struct prediction predict(enum mode_kind mode, uint32_t workers, uint32_t
     return made;
 }
 
-static struct cores *make(uint32_t cores, uint32_t threads, double crowding, double turns)
+static struct cores *make_by(uint32_t cores, const struct cores_share *share)
 {
     static const uint32_t hosts[PROCESSES];
-    const struct cores_share share = {threads, crowding, turns};
     struct cores *made = NULL;
     read_host(PROCESSES, cores);
-    assert_int_equal(cores_create(&network, hosts, PROCESSES, &share, &made), STATUS_OK);
+    assert_int_equal(cores_create(&network, hosts, PROCESSES, share, &made), STATUS_OK);
     return made;
+}
+
+static struct cores *make(uint32_t cores, uint32_t threads, double crowding, double turns)
+{
+    const struct cores_share share = {threads, crowding, turns, false};
+    return make_by(cores, &share);
 }
 
 static void give(struct cores *cores, double now, uint32_t process, enum cores_thread thread,
@@ -172,6 +177,32 @@ static void turns_make_computing_slower(void **state)
     give(cores, 4, 4, CORES_MESSAGES, 0.1);
     expect_end(cores, 4, 4.5);
     expect_end(cores, 0, 4.5 + 4 * (1.15 - 0.1));
+    cores_destroy(cores);
+}
+
+/* Of two cores, two messages have one each, and computing what is left: nothing, then all of one. */
+static void messages_go_first_where_costs_say_so(void **state)
+{
+    (void)state;
+    const struct cores_share share = {1, 1, 1, true};
+    struct cores *cores = make_by(2, &share);
+    give(cores, 0, 0, CORES_COMPUTE, 1);
+    give(cores, 0, 1, CORES_COMPUTE, 1);
+    give(cores, 0, 0, CORES_MESSAGES, 0.5);
+    give(cores, 0, 1, CORES_IN, 0.25);
+    expect_end(cores, 1, 0.25);
+    // Until 0.5 both have half of a core, then one each.
+    expect_end(cores, 0, 0.5);
+    expect_end(cores, 0, 0.5 + (1 - 0.125));
+    expect_end(cores, 1, 0.5 + (1 - 0.125));
+    for (uint32_t i = 0; i < 3; i++) { // more than cores: they share these
+        give(cores, 2, i, CORES_OUT, 1);
+    }
+    give(cores, 2, 3, CORES_COMPUTE, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        expect_end(cores, i, 3.5);
+    }
+    expect_end(cores, 3, 4.5);
     cores_destroy(cores);
 }
 
@@ -307,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_thread_does_one_work_after_the_other, reset, tear_down),
         cmocka_unit_test_setup_teardown(crowded_cores_are_slower, reset, tear_down),
         cmocka_unit_test_setup_teardown(turns_make_computing_slower, reset, tear_down),
+        cmocka_unit_test_setup_teardown(messages_go_first_where_costs_say_so, reset, tear_down),
         cmocka_unit_test_setup_teardown(workers_on_one_core_take_turns, reset, tear_down),
         cmocka_unit_test_setup_teardown(a_worker_that_waits_on_purpose_leaves_its_core, reset,
                                         tear_down),
