@@ -14,6 +14,7 @@
 // clang-format on
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,11 +196,19 @@ static void nobody_takes_a_large_frame_of_a_stranger(void **state)
 #define JOIN_MS      5000
 #define HOLDER_COUNT (DOOR_VISITORS_MAX + 100)
 
+/* Takes what was received, which a stranger does not read. */
 static bool is_closed(int fd)
 {
-    char byte;
-    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+    char greeting[256];
+    ssize_t got = recv(fd, greeting, sizeof(greeting), MSG_DONTWAIT);
     return got == 0 || (got < 0 && errno != EAGAIN);
+}
+
+static void hold(struct pollfd *ret_held, const struct sockaddr_in *address)
+{
+    *ret_held =
+        (struct pollfd){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .events = POLLIN};
+    (void)connect(ret_held->fd, (const struct sockaddr *)address, sizeof(*address));
 }
 
 /* In a child: a user who holds as many connections as it gets, and comes again when one is closed.
@@ -207,24 +216,25 @@ static bool is_closed(int fd)
 static void hold_as(uid_t user, const struct sockaddr_in *address, int told)
 {
     const struct rlimit enough = {.rlim_cur = HOLDER_COUNT + 64, .rlim_max = HOLDER_COUNT + 64};
-    static int held[HOLDER_COUNT];
+    static struct pollfd held[HOLDER_COUNT];
     bool has_told = false;
-    memset(held, 0xff, sizeof(held)); // -1
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || setrlimit(RLIMIT_NOFILE, &enough) != 0 ||
         setuid(user) != 0) {
         _exit(1);
     }
-    for (unsigned i = 0;; i = (i + 1) % HOLDER_COUNT) {
-        if (held[i] >= 0 && !is_closed(held[i])) {
-            continue;
-        }
-        if (held[i] >= 0) {
-            close(held[i]);
-            has_told = has_told || write(told, "x", 1) == 1;
-        }
-        held[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        (void)connect(held[i], (const struct sockaddr *)address, sizeof(*address));
+    for (unsigned i = 0; i < HOLDER_COUNT; i++) {
+        hold(&held[i], address);
     }
+    while (poll(held, HOLDER_COUNT, -1) >= 0) {
+        for (unsigned i = 0; i < HOLDER_COUNT; i++) {
+            if (held[i].revents != 0 && is_closed(held[i].fd)) {
+                close(held[i].fd);
+                has_told = has_told || write(told, "x", 1) == 1;
+                hold(&held[i], address);
+            }
+        }
+    }
+    _exit(1);
 }
 
 /* Starts the workers when a process of the user has all the connections that it gets. They get in
