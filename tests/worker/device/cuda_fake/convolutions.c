@@ -32,26 +32,38 @@ struct tensors {
     float *x, *w, *y;
 };
 
-/* The products of one pixel of y and one tap: over the channels of x. */
-FAKE_ARITHMETIC static inline void add_products(enum dnn_pass pass, uint32_t channels, float *x,
-                                                float *w, float *y)
+/* Products with one factor. Compilers take several at once: each sum is another one. */
+FAKE_ARITHMETIC static inline void add_products(uint32_t count, float factor,
+                                                const float *restrict values, float *restrict sums)
 {
-    for (uint32_t c = 0; c < channels && pass == DNN_FORWARD; c++) {
-        *y += x[c] * w[c];
-    }
-    for (uint32_t c = 0; c < channels && pass == DNN_DATA_GRADIENT; c++) {
-        x[c] += *y * w[c];
-    }
-    for (uint32_t c = 0; c < channels && pass == DNN_WEIGHT_GRADIENT; c++) {
-        w[c] += *y * x[c];
+    for (uint32_t i = 0; i < count; i++) {
+        sums[i] += factor * values[i];
     }
 }
 
+/* The products of one pixel of y and one tap, whose first elements these are. Forward, of all
+ * outputs. */
+FAKE_ARITHMETIC static inline void add_tap(const struct convolution *convolution, float *x,
+                                           float *w, float *y)
+{
+    const struct dnn_conv *s = &convolution->shape;
+    if (convolution->pass == DNN_DATA_GRADIENT) {
+        add_products(s->inputs, *y, w, x);
+    } else if (convolution->pass == DNN_WEIGHT_GRADIENT) {
+        add_products(s->inputs, *y, x, w);
+    }
+    for (uint32_t c = 0; c < s->inputs && convolution->pass == DNN_FORWARD; c++) {
+        add_products(s->outputs, x[c], w + (size_t)c * s->outputs, y);
+    }
+}
+
+/* Forward, k is 0, and w is turned. */
 FAKE_ARITHMETIC static void convolve(const struct convolution *convolution,
                                      const struct tensors *tensors, uint32_t n, uint32_t k)
 {
     const struct dnn_conv *s = &convolution->shape;
     uint32_t tap_count = s->window * s->window;
+    size_t tap_size = (size_t)s->inputs * (convolution->pass == DNN_FORWARD ? s->outputs : 1);
     for (uint32_t at = 0; at < s->y_rows * s->y_columns; at++) {
         uint32_t p = at / s->y_columns, q = at % s->y_columns;
         size_t y = (((size_t)n * s->y_rows + p) * s->y_columns + q) * s->outputs + k;
@@ -59,13 +71,26 @@ FAKE_ARITHMETIC static void convolve(const struct convolution *convolution,
             uint32_t row = p * s->stride + tap / s->window - s->padding;
             uint32_t column = q * s->stride + tap % s->window - s->padding; // below 0: very large
             size_t x = (((size_t)n * s->x_rows + row) * s->x_columns + column) * s->inputs;
-            size_t w = ((size_t)k * tap_count + tap) * s->inputs;
+            size_t w = ((size_t)k * tap_count + tap) * tap_size;
             if (row < s->x_rows && column < s->x_columns) {
-                add_products(convolution->pass, s->inputs, tensors->x + x, tensors->w + w,
-                             tensors->y + y);
+                add_tap(convolution, tensors->x + x, tensors->w + w, tensors->y + y);
             }
         }
     }
+}
+
+/* Takes w (K, R, S, C), and returns it as (R, S, C, K). */
+FAKE_ARITHMETIC static float *turn(float *w, size_t outputs, size_t others)
+{
+    float *turned = calloc(outputs * others, sizeof(*turned));
+    if (turned == NULL) {
+        abort();
+    }
+    for (size_t i = 0; i < outputs * others; i++) {
+        turned[i % others * outputs + i / others] = w[i];
+    }
+    free(w);
+    return turned;
 }
 
 /* The pass's operands, and zeros for its result. */
@@ -123,14 +148,19 @@ static void run_pass(void *context)
     size_t x_count = (size_t)s->batch * s->x_rows * s->x_columns * s->inputs;
     size_t w_count = (size_t)s->outputs * s->window * s->window * s->inputs;
     size_t y_count = (size_t)s->batch * s->y_rows * s->y_columns * s->outputs;
-    const struct tensors tensors = {
+    struct tensors tensors = {
         .x = take(c, c->operands.x, x_count, c->pass == DNN_DATA_GRADIENT),
         .w = take(c, c->operands.w, w_count, c->pass == DNN_WEIGHT_GRADIENT),
         .y = take(c, c->operands.y, y_count, c->pass == DNN_FORWARD),
     };
     memset(c->operands.workspace, 0xFF, WORKSPACE_BYTES);
-    for (uint32_t i = 0; i < s->batch * s->outputs; i++) {
-        convolve(c, &tensors, i / s->outputs, i % s->outputs);
+    uint32_t turns = s->outputs;
+    if (c->pass == DNN_FORWARD) {
+        tensors.w = turn(tensors.w, s->outputs, w_count / s->outputs);
+        turns = 1;
+    }
+    for (uint32_t i = 0; i < s->batch * turns; i++) {
+        convolve(c, &tensors, i / turns, i % turns);
     }
     if (c->pass == DNN_FORWARD) {
         add_bias_and_relu(c, tensors.y, y_count);

@@ -14,7 +14,7 @@ struct cudnnContext {
 
 /* Loops over operands that were taken: the sanitizers have seen them as a whole, and need not look
  * at every element again, which would take minutes. */
-#define FAKE_ARITHMETIC __attribute__((no_sanitize("address", "thread")))
+#define FAKE_ARITHMETIC __attribute__((no_sanitize("address", "thread", "undefined")))
 
 /* What a library does besides, whenever it runs something: loads what it has not, and more where
  * FAKE_CUDA says so. */
