@@ -217,7 +217,8 @@ enum ringside_status ringside_start(struct ringside *ringside);
  * the same in every process. Does not wait where parameters can still come during forward. */
 enum ringside_status ringside_begin_step(struct ringside *ringside);
 
-/* Waits until the parameters of a tensor (or of RINGSIDE_ALL) may be read in this step. */
+/* Waits until the parameters of a tensor may be read in this step; with RINGSIDE_ALL those of all,
+ * and until nothing reads the gradients of the last step any more. */
 enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor);
 
 /* Waits until all parameters are there, and gradients may be written. */

@@ -138,6 +138,9 @@ enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor)
             status = exchange_await_bucket(ringside->exchange, i, apply, ringside);
         }
     }
+    if (ringside->is_pending && tensor == RINGSIDE_ALL && status == STATUS_OK) {
+        status = finish_pending(ringside); // gradients have left, too
+    }
     together_say_steps(ringside, ringside->step, 0);
     end_wait(ringside, began_ns);
     return handle_exit(ringside, status);

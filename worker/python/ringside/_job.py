@@ -15,6 +15,7 @@ import io
 import os
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Callable, NoReturn
 
@@ -39,6 +40,7 @@ class Job:
         self.process_id = os.getpid()
         self.optimizer: Any = None  # the one whose gradients it exchanges
         self.before_leave: Callable[[], None] | None = None
+        self.settle: Callable[[], None] | None = None  # waits for parameters that are under way
         self._is_described = self._is_started = False
         self._begin_step = 0  # that it goes on from, or has begun with
         self._may_commit = True  # as far as is known
@@ -104,6 +106,8 @@ class Job:
     def commit(self) -> None:
         """All processes can go on from here. Does nothing in a job that ends with a loss."""
         if self._may_commit:
+            if self.settle:
+                self.settle()
             if self.before_leave:
                 self.before_leave()  # the vector gets what lies on a GPU
             try:
@@ -150,8 +154,12 @@ class Job:
                 if self.mode.split(":")[0] in ("ring", "local"):  # the job's optimizer has no use
                     self.call("keep_gradients")
             self.start()
-        if self._handle is not None and os.getpid() == self.process_id and self.before_leave:
-            self.before_leave()
+        if self._handle is not None and os.getpid() == self.process_id:
+            if self.settle:
+                with suppress(RingsideError):  # "leave" says it
+                    self.settle()
+            if self.before_leave:
+                self.before_leave()
         handle = self._give_up_handle()
         if handle is not None:
             self.library.call("leave", handle)

@@ -158,8 +158,9 @@ _NOT_OFFERED = {
     "SyncBatchNorm": "statistics are of each process's own batch; torch.nn.GroupNorm does not "
     "depend on it",
     "sparse_allreduce_async": "make gradients dense: sparse=False of torch.nn.Embedding",
-    "start_timeline": "`ringside report` shows where the time went, by counters",
-    "stop_timeline": "`ringside report` shows where the time went, by counters",
+    "start_timeline": "`ringside run --timeline` records all processes, and `ringside timeline` "
+    "says what limits the steps",
+    "stop_timeline": "`ringside run --timeline-steps 100..120` records these steps",
     "run": "`ringside run -n 4 -- python3 train.py` starts the processes",
 }
 

@@ -307,6 +307,8 @@ def run(function: _Function) -> _Function:
                 state._sync()
                 return function(state, *arguments, **keywords)
             except HorovodInternalError:
+                if _job.current().optimizer is not None:
+                    _job.current().optimizer._ringside.give_up()
                 state.restore()
             except HostsUpdatedInterrupt:
                 pass  # all have committed what they have

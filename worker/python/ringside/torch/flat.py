@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -70,6 +70,7 @@ class _Slot:
         self.dtype = parameter.dtype
         self.values = self.gradient = torch.empty(0)  # by FlatVectors
         self.place = 0  # of the values, in memory
+        self.written = 0  # how often the library has written the parameter, of a copy
         self.sent = -1  # the version of the parameter's gradient when it was sent; -1: it has none
 
     def move_to(self, params: torch.Tensor, grads: torch.Tensor, offset: int) -> None:
@@ -217,7 +218,7 @@ class FlatVectors:
             yield index
 
     def forget_gradients(self) -> None:
-        """Those of a step that is not made."""
+        """Those of a step that is over, or is not made."""
         for slot in self.slots:
             slot.parameter.grad = None
             slot.sent = -1
@@ -252,11 +253,60 @@ class FlatVectors:
         """Copies have what servers have made."""
         with torch.no_grad():
             for slot in self.slots if self._has_copies else ():
-                if not slot.is_view:
-                    self._give(slot, slot.parameter, slot.values)
+                self._give_parameter(slot)
             self._copies.end_giving()
 
+    def give_parameter(self, index: int) -> None:
+        """The same for one."""
+        if self._has_copies:
+            with torch.no_grad():
+                self._give_parameter(self.slots[index])
+                self._copies.end_giving()
+
+    def _give_parameter(self, slot: _Slot) -> None:
+        if not slot.is_view:
+            version = slot.parameter._version
+            self._give(slot, slot.parameter, slot.values)
+            slot.written += slot.parameter._version - version
+
     def versions(self) -> list[tuple[int, int]]:
-        """How often torch has written each parameter, and where it is. The library's own writes
-        do not count, nor what goes through `.data`."""
-        return [(slot.parameter._version, slot.parameter.data_ptr()) for slot in self.slots]
+        """How often the script has written each parameter, and where it is. What goes through
+        `.data` does not count."""
+        return [
+            (slot.parameter._version - slot.written, slot.parameter.data_ptr())
+            for slot in self.slots
+        ]
+
+
+def name_parameters(
+    optimizer: torch.optim.Optimizer, named: Iterable[tuple[str, torch.Tensor]] | None
+) -> list[tuple[str, torch.Tensor]]:
+    """The optimizer's parameters that want gradients: in the order of their names, as forward uses
+    them, or of the optimizer."""
+    own = [p for group in optimizer.param_groups for p in group["params"]]
+    if named is None:
+        pairs = [(f"parameter.{i}", p) for i, p in enumerate(own)]
+    else:
+        pairs = list(named)
+        if any(not isinstance(p, torch.Tensor) for _, p in pairs):
+            raise ValueError("named_parameters is what model.named_parameters() returns")
+        named_ids = {id(p) for _, p in pairs}
+        missing = [i for i, p in enumerate(own) if id(p) not in named_ids]
+        if missing:
+            raise ValueError(
+                f"named_parameters lacks {len(missing)} of the optimizer's {len(own)} parameters, "
+                f"of which number {missing[0]} is the first"
+            )
+        repeated = len(pairs) - len({name for name, _ in pairs})
+        if repeated:
+            raise ValueError("named_parameters has one name more than once")
+    own_ids = {id(p) for p in own}
+    seen: set[int] = set()
+    result = []
+    for name, parameter in pairs:
+        if id(parameter) in own_ids and id(parameter) not in seen and parameter.requires_grad:
+            seen.add(id(parameter))
+            result.append((name, parameter))
+    if not result:
+        raise ValueError("the optimizer has no parameter that wants a gradient")
+    return result

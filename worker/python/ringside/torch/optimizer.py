@@ -3,7 +3,8 @@
 Each parameter's gradient travels while backward computes the next ones. step() waits for them. In
 ring the script's own optimizer then makes the update, from their mean; in the ps modes servers make
 it, and step() brings the new parameters. With updates="job", or RINGSIDE_UPDATES=job, the job's
-optimizer makes it in ring, too: then ring and ps-sync end with the same bits.
+optimizer makes it in ring, too: then ring and ps-sync end with the same bits. overlap_forward lets
+the next forward wait for the parameters in the place of step() (arrivals.py).
 
 zero_grad() sets gradients to None, whatever set_to_none says: the next backward writes them anew.
 """
@@ -23,9 +24,10 @@ from ringside import _job, _library
 from ringside._library import RingsideError, UnsupportedError
 from ringside.torch import compression as compressions
 from ringside.torch import job_optimizers
+from ringside.torch.arrivals import Arrivals
 from ringside.torch.collectives import Average, ReduceOp, Sum
 from ringside.torch.compression import Compression, Compressor
-from ringside.torch.flat import FlatVectors
+from ringside.torch.flat import FlatVectors, name_parameters
 from ringside.torch.job_optimizers import OWN_UPDATES
 
 
@@ -39,6 +41,7 @@ class Exchange:
         passes: int,
         find_factors: Callable[[], tuple[float, float]],
         makes_updates: bool,
+        overlaps: bool,
     ):
         self._job = _job.current()
         self._optimizer = optimizer
@@ -50,6 +53,8 @@ class Exchange:
         if not self.makes_updates:
             job_optimizers.agree(optimizer, self._job)
         self._vectors = FlatVectors(self._job, parameters)
+        self._arrivals = Arrivals(self._job, self._vectors) if overlaps else None
+        self._job.settle = self.settle
         self._settings: job_optimizers.GroupSettings | None = None
         if self.makes_updates:
             self._job.call("keep_gradients")
@@ -73,6 +78,7 @@ class Exchange:
 
     def begin_again(self) -> None:
         """The job goes on with other processes, from a step that is yet to be begun."""
+        self.give_up()
         count = len(self._passes)
         self._before, self._after = self._find_factors()
         self._passes = [0] * count
@@ -80,6 +86,16 @@ class Exchange:
         self._job_started = self._step_begun = self._job_over = False
         self.is_synchronized = self.skips = False
         self._vectors.forget_gradients()
+
+    def settle(self) -> None:
+        """All parameters of the last step are there."""
+        if self._arrivals is not None:
+            self._arrivals.settle()
+
+    def give_up(self) -> None:
+        """Those that are not there will not come."""
+        if self._arrivals is not None:
+            self._arrivals.give_up()
 
     def _say_groups(self) -> None:
         parameters = [slot.parameter for slot in self._vectors.slots]
@@ -139,17 +155,30 @@ class Exchange:
         self._begin_next(gives=False)
 
     def _next_step(self) -> None:
-        """The parameters of the last step are there, and there is another one, or not."""
+        """The parameters of the last step are there, or under way, and there is another one, or
+        not."""
         self._begin_next(gives=not self.makes_updates)
 
     def _begin_next(self, gives: bool) -> None:
         self._job_over = self._job.call("begin_step") == _library.END
+        if gives and self._arrivals is not None and self._may_overlap:
+            self._vectors.forget_gradients()
+            if self._has_servers:
+                self._versions = self._vectors.versions()
+            self._arrivals.expect()
+            return
         if not self._job_over:
             self._job.call("await", _library.ALL)
         if gives:
             self._vectors.give_parameters()
         if self._has_servers:
             self._versions = self._vectors.versions()
+
+    @property
+    def _may_overlap(self) -> bool:
+        """Whether parameters come one after the other, and are not there already."""
+        job = self._job.description
+        return job.size > 1 and not job.is_unsynchronised and not self._job_over
 
     @property
     def _has_servers(self) -> bool:
@@ -171,6 +200,7 @@ class Exchange:
         """From here on gradients may be written."""
         if self.is_synchronized:
             self.finish_step()  # the script has left out an update, as torch's GradScaler does
+        self.settle()
         self._vectors.check_places()
         if not self._job_started:
             self._start()
@@ -343,40 +373,6 @@ def _check_passes(passes: int) -> int:
     return passes
 
 
-def _name_parameters(
-    optimizer: torch.optim.Optimizer, named: Iterable[tuple[str, torch.Tensor]] | None
-) -> list[tuple[str, torch.Tensor]]:
-    """The optimizer's parameters that want gradients: in the order of their names, as forward uses
-    them, or of the optimizer."""
-    own = [p for group in optimizer.param_groups for p in group["params"]]
-    if named is None:
-        pairs = [(f"parameter.{i}", p) for i, p in enumerate(own)]
-    else:
-        pairs = list(named)
-        if any(not isinstance(p, torch.Tensor) for _, p in pairs):
-            raise ValueError("named_parameters is what model.named_parameters() returns")
-        named_ids = {id(p) for _, p in pairs}
-        missing = [i for i, p in enumerate(own) if id(p) not in named_ids]
-        if missing:
-            raise ValueError(
-                f"named_parameters lacks {len(missing)} of the optimizer's {len(own)} parameters, "
-                f"of which number {missing[0]} is the first"
-            )
-        repeated = len(pairs) - len({name for name, _ in pairs})
-        if repeated:
-            raise ValueError("named_parameters has one name more than once")
-    own_ids = {id(p) for p in own}
-    seen: set[int] = set()
-    result = []
-    for name, parameter in pairs:
-        if id(parameter) in own_ids and id(parameter) not in seen and parameter.requires_grad:
-            seen.add(id(parameter))
-            result.append((name, parameter))
-    if not result:
-        raise ValueError("the optimizer has no parameter that wants a gradient")
-    return result
-
-
 def updates_are_own(updates: str | None) -> bool:
     """Whether the script's optimizer makes them."""
     job = _job.current()
@@ -427,6 +423,7 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: Any = None,
     updates: str | None = None,
+    overlap_forward: bool = False,
 ) -> torch.optim.Optimizer:
     """The optimizer, whose step() takes part in the job's exchange from now on.
 
@@ -434,6 +431,10 @@ def DistributedOptimizer(
     named_parameters. Gradients of several backward passes per step are added up. A parameter
     without a gradient in a step has zeros. It is the same object, of a class that inherits from
     its own, so schedulers and state stay.
+
+    With overlap_forward, step() does not wait for parameters that the job updates: each is waited
+    for when it is first used. A script that reads them through memory it has from before step(),
+    such as `p.data`, has to leave it out. step() sets gradients to None then.
     """
     if hasattr(optimizer, "_ringside"):
         raise RingsideError("this optimizer is a DistributedOptimizer already")
@@ -458,8 +459,8 @@ def DistributedOptimizer(
         return _factors(op, gradient_predivide_factor, makes_updates)
 
     find_factors()  # refuses, before anything is changed
-    pairs = _name_parameters(optimizer, named_parameters)
-    exchange = Exchange(optimizer, pairs, passes, find_factors, makes_updates)
+    pairs = name_parameters(optimizer, named_parameters)
+    exchange = Exchange(optimizer, pairs, passes, find_factors, makes_updates, overlap_forward)
     _job.current().optimizer = optimizer
     optimizer._ringside = exchange
     optimizer.__dict__.pop("step", None)  # a scheduler's, which counts calls of the class's own
