@@ -145,3 +145,17 @@ assert sampler.processed_indices == done and len(sampler) == 7
 hvd.shutdown()
 """)
     assert ended.code == 0, ended.text
+
+
+def test_a_model_with_the_hook_of_torch_distributed_is_refused(tmp_path: Path) -> None:
+    ended = run(tmp_path, """
+import ringside.torch.distributed
+from ringside.torch.distributed import Exchanged
+Exchanged(make_model())
+@hvd.elastic.run
+def train(state):
+    print("not here")
+train(hvd.elastic.ObjectState(step=0))
+""", workers=1)
+    assert "elastic: a model with exchange_hook does not go on" in ended.summary["reason"], ended.text
+    assert "not here" not in ended.text

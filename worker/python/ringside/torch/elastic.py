@@ -29,7 +29,7 @@ import torch
 from torch.utils.data import Sampler
 
 from ringside import _job
-from ringside._library import HorovodInternalError, HostsUpdatedInterrupt
+from ringside._library import HorovodInternalError, HostsUpdatedInterrupt, UnsupportedError
 from ringside.torch.collectives import (
     allgather_object,
     broadcast_object,
@@ -49,6 +49,19 @@ __all__ = [
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _exchange() -> Any:
+    """Of the job's DistributedOptimizer; None without one."""
+    optimizer = _job.current().optimizer
+    if optimizer is None:
+        return None
+    if not hasattr(optimizer, "_ringside"):
+        raise UnsupportedError(
+            "elastic: a model with exchange_hook does not go on after a loss; use "
+            "DistributedOptimizer"
+        )
+    return optimizer._ringside
 
 
 class State:
@@ -85,9 +98,9 @@ class State:
         """commit() alone lets processes in: what is made after it would be lost to them."""
 
     def _save(self, steps: int) -> None:
-        optimizer = _job.current().optimizer
-        if optimizer is not None:
-            optimizer._ringside.take_committed()
+        exchange = _exchange()
+        if exchange is not None:
+            exchange.take_committed()
         self.save()
         self._saved_steps = steps
 
@@ -97,8 +110,9 @@ class State:
         self._saved_steps = int(broadcast_object(self._saved_steps, root_rank=0))
         self.sync()
         job.go_on(self._saved_steps)
-        if job.optimizer is not None:
-            job.optimizer._ringside.agree_again()
+        exchange = _exchange()
+        if exchange is not None:
+            exchange.agree_again()
 
     def save(self) -> None:
         raise NotImplementedError
@@ -292,8 +306,9 @@ def _rejoin(state: State) -> None:
             break
         except HorovodInternalError:
             continue
-    if job.optimizer is not None:
-        job.optimizer._ringside.begin_again()
+    exchange = _exchange()
+    if exchange is not None:
+        exchange.begin_again()
     state.on_reset()
 
 
@@ -307,8 +322,9 @@ def run(function: _Function) -> _Function:
                 state._sync()
                 return function(state, *arguments, **keywords)
             except HorovodInternalError:
-                if _job.current().optimizer is not None:
-                    _job.current().optimizer._ringside.give_up()
+                exchange = _exchange()
+                if exchange is not None:
+                    exchange.give_up()
                 state.restore()
             except HostsUpdatedInterrupt:
                 pass  # all have committed what they have
