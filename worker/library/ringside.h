@@ -20,7 +20,19 @@
  *     }
  *     ringside_leave         waits for the end of the job; frees the handle
  *
- * The job's --steps say how many there are. Without them a job is open: begin_step never says
+ * These and ringside_params, ringside_grads, ringside_job and ringside_error are all that a program
+ * needs. They come first below. tests/worker/library/line.c is such a program. The others are for
+ * programs that want more:
+ *
+ *     updates       ringside_keep_gradients, for an optimizer of the program's own;
+ *                   set_optimizer, set_groups, change_groups, set_rate, for one of the job's
+ *     collectives   all_reduce, broadcast, all_gather, barrier; all_reduce_among and its like, of
+ *                   other types and operations, among some processes; send, receive
+ *     losses        commit, rejoin, go_on, in jobs that go on when a process is lost
+ *     the job       counters and report; fail, which says why a program gives up; offset, which is
+ *                   the sum of the counts before a tensor
+ *
+ * The job's --steps say how many steps there are. Without them a job is open: begin_step never says
  * RINGSIDE_END, and the job ends when every process has left. In ring and ps-sync all have to make
  * the same number of steps then, in ps-ssp:S numbers that differ by S at most.
  *
@@ -84,6 +96,8 @@ enum ringside_status {
 };
 
 struct ringside;
+
+/* ---- A job and its steps: what every program calls ---- */
 
 /* Zeroed: everything from the environment, as `worker` has it. */
 struct ringside_options {
@@ -153,6 +167,40 @@ float *ringside_params(struct ringside *ringside);
 float *ringside_grads(struct ringside *ringside);
 uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor);
 
+/* Waits until every process of the job has come here with the same tensors and the same first
+ * parameters. RINGSIDE_MISMATCH names who differs. */
+enum ringside_status ringside_start(struct ringside *ringside);
+
+/* Begins a step; RINGSIDE_END if there is none left: then params are those of the job's end, and
+ * the same in every process. Does not wait where parameters can still come during forward. */
+enum ringside_status ringside_begin_step(struct ringside *ringside);
+
+/* Waits until the parameters of a tensor may be read in this step; with RINGSIDE_ALL those of all,
+ * and until nothing reads the gradients of the last step any more. */
+enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor);
+
+/* Waits until all parameters are there, and gradients may be written. */
+enum ringside_status ringside_begin_gradients(struct ringside *ringside);
+
+/* The gradient of a tensor (or of all that were not ready, by RINGSIDE_ALL) is complete. It travels
+ * from now on with its neighbours, and is not written again in this step. Once for each tensor. */
+enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor);
+
+/* Ends the step. RINGSIDE_MISUSE if a tensor is not ready; the sentence names it. */
+enum ringside_status ringside_end_step(struct ringside *ringside);
+
+/* Leaves, and frees the handle whatever it returns. After RINGSIDE_END: waits until all processes
+ * have, and returns how the job ended. In an open job, where no gradients are begun: likewise.
+ * Elsewhere the job fails, and names this process. NULL does nothing. The sentence is in
+ * ringside_error(NULL). */
+enum ringside_status ringside_leave(struct ringside *ringside);
+
+/* The sentence of the last call that failed, in this process; "" if none has. Valid until the next
+ * call. The handle may be NULL. */
+const char *ringside_error(const struct ringside *ringside);
+
+/* ---- Who makes the updates, and how ---- */
+
 /* The program makes the updates: ringside_end_step waits, and leaves the mean gradient of all
  * processes in the vector of gradients; nothing writes parameters but the program, alike in every
  * process, until the next ringside_begin_gradients. Between ringside_describe and ringside_start.
@@ -209,31 +257,11 @@ enum ringside_status ringside_change_groups(struct ringside *ringside,
                                             const struct ringside_group *groups,
                                             uint32_t group_count);
 
-/* Waits until every process of the job has come here with the same tensors and the same first
- * parameters. RINGSIDE_MISMATCH names who differs. */
-enum ringside_status ringside_start(struct ringside *ringside);
-
-/* Begins a step; RINGSIDE_END if there is none left: then params are those of the job's end, and
- * the same in every process. Does not wait where parameters can still come during forward. */
-enum ringside_status ringside_begin_step(struct ringside *ringside);
-
-/* Waits until the parameters of a tensor may be read in this step; with RINGSIDE_ALL those of all,
- * and until nothing reads the gradients of the last step any more. */
-enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor);
-
-/* Waits until all parameters are there, and gradients may be written. */
-enum ringside_status ringside_begin_gradients(struct ringside *ringside);
-
-/* The gradient of a tensor (or of all that were not ready, by RINGSIDE_ALL) is complete. It travels
- * from now on with its neighbours, and is not written again in this step. Once for each tensor. */
-enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor);
-
-/* Ends the step. RINGSIDE_MISUSE if a tensor is not ready; the sentence names it. */
-enum ringside_status ringside_end_step(struct ringside *ringside);
-
 /* The learning rate of all groups, as ringside_change_groups. RINGSIDE_UNSUPPORTED where the
  * program makes the updates. */
 enum ringside_status ringside_set_rate(struct ringside *ringside, double rate);
+
+/* ---- Collectives and messages ---- */
 
 /* Collectives: between ringside_join and ringside_leave, also before ringside_start and within a
  * step, all processes call the same one with the same sizes, at the same place among their calls of
@@ -308,7 +336,9 @@ enum ringside_status ringside_send(struct ringside *ringside, const void *bytes,
 enum ringside_status ringside_receive(struct ringside *ringside, void *bytes, uint64_t size,
                                       uint32_t from, const char *label);
 
-/* Going on after a loss. In a job with --on-loss commit, a lost process does not end the job. The
+/* ---- Going on after a loss ---- */
+
+/* In a job with --on-loss commit, a lost process does not end the job. The
  * program calls ringside_commit now and then, and then keeps a copy of its state. When a process is
  * lost, the calls of the others return RINGSIDE_AGAIN. Each then calls
  *
@@ -341,6 +371,8 @@ enum ringside_status ringside_commit(struct ringside *ringside);
 enum ringside_status ringside_rejoin(struct ringside *ringside);
 enum ringside_status ringside_go_on(struct ringside *ringside, uint64_t step);
 
+/* ---- What the job tells, and is told ---- */
+
 /* What this process did since ringside_start. */
 struct ringside_counters {
     uint64_t steps;                      // that were ended
@@ -370,19 +402,9 @@ struct ringside_report {
 enum ringside_status ringside_report(struct ringside *ringside,
                                      const struct ringside_report *report);
 
-/* Leaves, and frees the handle whatever it returns. After RINGSIDE_END: waits until all processes
- * have, and returns how the job ended. In an open job, where no gradients are begun: likewise.
- * Elsewhere the job fails, and names this process. NULL does nothing. The sentence is in
- * ringside_error(NULL). */
-enum ringside_status ringside_leave(struct ringside *ringside);
-
 /* Leaves because the program cannot go on, which ends the job with `why`: one sentence, without a
  * full stop, of at most 200 characters. Frees the handle. NULL does nothing. */
 void ringside_fail(struct ringside *ringside, const char *why);
-
-/* The sentence of the last call that failed, in this process; "" if none has. Valid until the next
- * call. The handle may be NULL. */
-const char *ringside_error(const struct ringside *ringside);
 
 #ifdef __cplusplus
 }
