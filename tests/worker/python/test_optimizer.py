@@ -411,3 +411,24 @@ def test_an_optimizer_that_servers_do_not_have_is_told_the_options(tmp_path: Pat
                "--weight-decay 0")
     assert options in ended.text, ended.text
     completed(tmp_path, TRAIN.format(optimizer=ADAM), *options.split(), mode="ps-async")
+
+
+ZEROED = """
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(6, 1000), torch.nn.Linear(1000, 1000), torch.nn.Linear(1000, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+for step in range(5):
+    loss_of(model).backward()
+    optimizer.step()
+    for parameter in model.parameters():
+        parameter.grad.zero_()
+print(digest(model))
+"""
+
+
+def test_gradients_may_be_written_behind_step(tmp_path: Path) -> None:
+    """In a ring by messages, a neighbour gets this process's means from the memory of its gradients."""
+    ended = completed(tmp_path, ZEROED, "--transport", "tcp", "--insecure", "--all-reduce", "ring", workers=3,
+                      variables={"RINGSIDE_UPDATES": "job"})
+    assert len(set(ended.values())) == 1

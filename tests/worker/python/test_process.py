@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from jobs import completed, run
+from jobs import SOURCE, completed, run
 
 TRAIN = """
 model = make_model()
@@ -183,6 +183,13 @@ print(*refused)
 """, workers=1)
     assert ended.values() == ["ProcessSet SyncBatchNorm add_process_set global_process_set remove_process_set run "
                               "sparse_allreduce_async start_timeline stop_timeline"]
+
+
+def test_the_page_has_every_name_of_horovod() -> None:
+    page = (SOURCE / "docs" / "TORCH.md").read_text()
+    for name in HOROVOD.split():
+        base = re.sub(r"_async_?$|_$", "", name)
+        assert f"`{base}`" in page or f".{base}" in page or name.endswith(("_built", "_enabled", "_supported")), name
 
 
 def test_what_is_not_offered_says_what_to_do(tmp_path: Path) -> None:
