@@ -92,7 +92,8 @@ struct job {
     double bucket_mb;              // 0: auto, see phases.h
     uint32_t gradients_per_update; // ps-ssp and ps-async
     enum remedy_kind remedy;
-    double remedy_lambda;           // of dc and dc-adaptive; 0: the remedy's default
+    double remedy_lambda; // of dc and dc-adaptive; 0: the remedy's default
+    enum server_optimizer server_optimizer;
     char straggler[JOB_PATH_BYTES]; // slow workers: none, or see straggler.h
     char faults[JOB_PATH_BYTES];    // that it brings on itself: none, or see faults.h
     char order[JOB_NAME_BYTES];     // free, seeded:DIST

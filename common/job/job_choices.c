@@ -155,6 +155,16 @@ const struct option_choice coordinator_role_choices[] = {
     {NULL, NULL},
 };
 
+const struct option_choice server_optimizer_choices[] = {
+    [SERVER_OPTIMIZER_JOB] = {"job", "they update the parameters by --optimizer, or by what the "
+                                     "program has named, and hand these back"},
+    [SERVER_OPTIMIZER_NONE] =
+        {"none",
+         "they hand back the mean gradient, and hold no parameters: every process makes the "
+         "update, by any optimizer that it has; ps-sync, for a program of your own"},
+    {NULL, NULL},
+};
+
 const struct option_choice delay_model_choices[] = {
     [DELAY_MODEL_SERVER] =
         {"server", "the age, in updates, of the parameters that a gradient is computed on"},

@@ -61,6 +61,12 @@ enum coordinator_role {
     COORDINATOR_APART,      // nothing: servers are processes of their own
 };
 
+/* What servers do with the mean gradient of a step. */
+enum server_optimizer {
+    SERVER_OPTIMIZER_JOB,  // they make the job's update, and answer with parameters
+    SERVER_OPTIMIZER_NONE, // they hand it back, and each process makes the update
+};
+
 /* Whose delay a seeded order draws. */
 enum delay_model { DELAY_MODEL_SERVER, DELAY_MODEL_PER_WORKER };
 
@@ -96,6 +102,7 @@ extern const struct option_choice cache_choices[];
 extern const struct option_choice remedy_choices[];
 extern const struct option_choice on_loss_choices[];
 extern const struct option_choice coordinator_role_choices[];
+extern const struct option_choice server_optimizer_choices[];
 extern const struct option_choice delay_model_choices[];
 
 #endif

@@ -158,6 +158,7 @@ static const struct effect effects[] = {
     {"processes", "0", is_no_baseline, "another mode than local"},
     {"server-device", "host", job_has_servers, SERVERS},
     {"server-threads", "1", job_has_servers, SERVERS},
+    {"server-optimizer", "job", job_has_servers, SERVERS},
     {"coordinator-role", "shard", job_has_servers, SERVERS},
     {"momentum", "0", has_momentum, "--optimizer momentum or nesterov"},
     {"beta1", "", has_moments, "--optimizer adam or adamw"},

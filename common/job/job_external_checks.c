@@ -90,6 +90,37 @@ static enum status check_commits(const struct job *job, char *ret_error, size_t 
     return STATUS_OK;
 }
 
+/* Servers that make no updates hold no parameters, which others than ps-sync read there. */
+static enum status check_server_optimizer(const struct job *job, char *ret_error, size_t error_size)
+{
+    if (job->server_optimizer != SERVER_OPTIMIZER_NONE) {
+        return STATUS_OK;
+    }
+    if (!job_is_external(job)) {
+        snprintf(
+            ret_error, error_size,
+            "--server-optimizer none is for a program of its own, which makes the updates "
+            "(ringside run ... -- PROGRAM): with models of ours leave it out, and servers make "
+            "them, with the bits of mode ring");
+        return STATUS_INVALID;
+    }
+    if (mode_updates_on_push(job->mode.kind)) {
+        snprintf(
+            ret_error, error_size,
+            "--server-optimizer none is for mode ps-sync: in mode %s servers hold the "
+            "parameters, and each gradient is an update of theirs; use --mode ps-sync or ring, "
+            "or leave it out",
+            mode_text(job->mode).text);
+        return STATUS_INVALID;
+    }
+    if (job->backup > 0) {
+        snprintf(ret_error, error_size,
+                 "--server-optimizer none needs the gradients of all: --backup 0");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 enum status job_check_external(const struct job *job, char *ret_error, size_t error_size)
 {
     bool is_data_external =
@@ -105,5 +136,6 @@ enum status job_check_external(const struct job *job, char *ret_error, size_t er
                  job->model, sentence);
         return STATUS_INVALID;
     }
-    return check_commits(job, ret_error, error_size);
+    enum status status = check_server_optimizer(job, ret_error, error_size);
+    return status == STATUS_OK ? check_commits(job, ret_error, error_size) : status;
 }

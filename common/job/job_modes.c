@@ -53,6 +53,11 @@ bool job_has_servers(const struct job *job)
     return false;
 }
 
+bool job_servers_update(const struct job *job)
+{
+    return job_has_servers(job) && job->server_optimizer != SERVER_OPTIMIZER_NONE;
+}
+
 bool job_outlasts_coordinator(const struct job *job)
 {
     return job->outlast > 0 && (job_has_mode(job, MODE_RING) || job_has_servers(job)) &&

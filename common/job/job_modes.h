@@ -16,6 +16,10 @@ bool job_has_mode(const struct job *job, enum mode_kind kind);
 bool job_has_servers(const struct job *job);
 bool job_has_gpu_servers(const struct job *job); // --server-device is not host
 
+/* Servers make the updates, and hold the parameters. In other jobs each worker makes them, from the
+ * mean gradient: without servers, or with --server-optimizer none. */
+bool job_servers_update(const struct job *job);
+
 /* NCCL adds up the gradients of its ring phases: then the bits of the job are NCCL's. */
 bool job_has_nccl(const struct job *job);
 

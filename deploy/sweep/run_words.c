@@ -26,6 +26,8 @@ static const struct phrase phrases[] = {
     {"processes", "0", "a process for each worker"},
     {"processes", "1", "%s process"},
     {"processes", NULL, "%s processes"},
+    {"server-optimizer", "job", "updates by servers"},
+    {"server-optimizer", "none", "servers that hand back the mean"},
     {"server-threads", "1", "%s thread of each server"},
     {"server-threads", NULL, "%s threads of each server"},
     {"epochs", "1", "%s epoch"},

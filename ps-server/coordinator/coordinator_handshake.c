@@ -160,9 +160,11 @@ static bool take_optimizer(struct coordinator *coordinator, const struct message
         return message->groups == NULL;
     }
     enum status status = job_take_optimizer(&job, text, ret_why, why_size);
-    if (status == STATUS_OK && job.optimizer == OPTIMIZER_AUTO && job_has_servers(&job)) {
-        snprintf(ret_why, why_size, "its program makes the updates itself, and mode %s has servers",
-                 mode_text(job.mode).text);
+    if (status == STATUS_OK && job.optimizer == OPTIMIZER_AUTO && job_servers_update(&job)) {
+        snprintf(ret_why, why_size,
+                 "its program makes the updates itself, and in mode %s servers do%s",
+                 mode_text(job.mode).text,
+                 job.mode.kind == MODE_PS_SYNC ? ", unless --server-optimizer is none" : "");
         status = STATUS_INVALID;
     }
     if (status == STATUS_OK && message->groups != NULL) {

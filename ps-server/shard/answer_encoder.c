@@ -1,4 +1,4 @@
-/* Decodes what workers push, and encodes changes of parameters. */
+/* Decodes what workers push, and encodes changes of parameters, or means of gradients. */
 #include "ps-server/shard/answer_encoder.h"
 
 #include "common/base/memory.h"
@@ -27,25 +27,37 @@ static enum status create_parts(struct answer_encoder *encoder, const struct lay
     return STATUS_OK;
 }
 
+static enum status create_vectors(struct answer_encoder *encoder)
+{
+    const size_t bytes = encoder->value_count * sizeof(float);
+    if (encoder->answers == ANSWERS_PLAIN || bytes == 0) {
+        return STATUS_OK;
+    }
+    encoder->bytes = memory_create_large(encoder->value_count * CODEC_VALUE_BYTES_MAX);
+    bool is_whole = encoder->bytes != NULL;
+    if (encoder->answers == ANSWERS_MEANS) {
+        encoder->residual = memory_create_large(bytes);
+        is_whole = is_whole && encoder->residual != NULL;
+    } else {
+        encoder->known = memory_create_large(bytes);
+        encoder->change = memory_create_large(bytes);
+        is_whole = is_whole && encoder->known != NULL && encoder->change != NULL;
+    }
+    return is_whole ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 enum status answer_encoder_begin(struct answer_encoder *encoder, const struct codec *codec,
-                                 bool sends_changes, const struct layout *layout, uint32_t index,
-                                 uint32_t shard_count)
+                                 enum encoded_answers answers, const struct layout *layout,
+                                 uint32_t index, uint32_t shard_count)
 {
     answer_encoder_finish(encoder);
     if (codec->kind == CODEC_NONE) {
         return STATUS_OK;
     }
     encoder->codec = *codec;
-    encoder->sends_changes = sends_changes;
+    encoder->answers = answers;
     enum status status = create_parts(encoder, layout, index, shard_count);
-    if (status == STATUS_OK && sends_changes && encoder->value_count > 0) {
-        encoder->known = memory_create_large(encoder->value_count * sizeof(float));
-        encoder->change = memory_create_large(encoder->value_count * sizeof(float));
-        encoder->bytes = memory_create_large(encoder->value_count * CODEC_VALUE_BYTES_MAX);
-        if (encoder->known == NULL || encoder->change == NULL || encoder->bytes == NULL) {
-            status = STATUS_NO_MEMORY;
-        }
-    }
+    status = status == STATUS_OK ? create_vectors(encoder) : status;
     if (status != STATUS_OK) {
         answer_encoder_finish(encoder);
     }
@@ -57,6 +69,7 @@ void answer_encoder_finish(struct answer_encoder *encoder)
     free(encoder->parts);
     memory_destroy_large(encoder->known, encoder->value_count * sizeof(float));
     memory_destroy_large(encoder->change, encoder->value_count * sizeof(float));
+    memory_destroy_large(encoder->residual, encoder->value_count * sizeof(float));
     memory_destroy_large(encoder->bytes, encoder->value_count * CODEC_VALUE_BYTES_MAX);
     *encoder = (struct answer_encoder){0};
 }
@@ -113,27 +126,44 @@ enum status answer_encoder_decode(const struct answer_encoder *encoder, struct m
     return STATUS_OK;
 }
 
-/* The change since the last one, once for all workers. */
+/* The mean of a step, with what the last one has lost. */
+static size_t encode_mean(const struct answer_encoder *encoder, const struct encoded_part *part,
+                          const float *mean, unsigned char *encoded)
+{
+    return codec_encode_with_feedback(&encoder->codec, mean, encoder->residual + part->start,
+                                      part->span.count, encoded);
+}
+
+/* The change since the last one. */
+static size_t encode_change(const struct answer_encoder *encoder, const struct encoded_part *part,
+                            const float *params, unsigned char *encoded)
+{
+    float *known = encoder->known + part->start, *change = encoder->change + part->start;
+    for (uint64_t i = 0; i < part->span.count; i++) {
+        change[i] = params[i] - known[i];
+    }
+    size_t bytes = codec_encode(&encoder->codec, change, part->span.count, encoded);
+    enum status status = codec_decode_add(&encoder->codec, encoded, bytes, part->span.count, known);
+    assert(status == STATUS_OK);
+    (void)status;
+    return bytes;
+}
+
+/* Once for all workers. */
 static void encode_part(struct answer_encoder *encoder, struct encoded_part *part,
                         const struct message *answer)
 {
-    float *known = encoder->known + part->start, *change = encoder->change + part->start;
     unsigned char *encoded = encoder->bytes + CODEC_VALUE_BYTES_MAX * part->start;
-    for (uint64_t i = 0; i < part->span.count; i++) {
-        change[i] = answer->values[i] - known[i];
-    }
-    part->bytes = codec_encode(&encoder->codec, change, part->span.count, encoded);
+    part->bytes = encoder->answers == ANSWERS_MEANS
+                      ? encode_mean(encoder, part, answer->values, encoded)
+                      : encode_change(encoder, part, answer->values, encoded);
     part->step = answer->step;
-    enum status status =
-        codec_decode_add(&encoder->codec, encoded, part->bytes, part->span.count, known);
-    assert(status == STATUS_OK);
-    (void)status;
 }
 
 void answer_encoder_encode(struct answer_encoder *encoder, struct message *answer)
 {
     struct encoded_part *part = part_of(encoder, answer);
-    if (!encoder->sends_changes || part == NULL || answer->kind != MESSAGE_PARAMS ||
+    if (encoder->answers == ANSWERS_PLAIN || part == NULL || answer->kind != MESSAGE_PARAMS ||
         answer->vector > 0 || answer->values == NULL) {
         return;
     }

@@ -18,10 +18,11 @@ static uint32_t find_furthest(struct shard *shard, const struct unit *unit)
 void shard_update_from_all(struct shard *shard, struct unit *unit)
 {
     double rate = shard_settings_use(shard, unit, find_furthest(shard, unit));
-    shard_note(shard, unit, SHARD_SUM_AND_UPDATE, true);
+    enum shard_work work = shard->config.hands_back_means ? SHARD_SUM : SHARD_SUM_AND_UPDATE;
+    shard_note(shard, unit, work, true);
     shard->math->apply_mean(shard, unit, shard_update_number(shard, unit), rate);
     shard->math->finish(shard);
-    shard_note(shard, unit, SHARD_SUM_AND_UPDATE, false);
+    shard_note(shard, unit, work, false);
     uint32_t contributor_count = shard_list_contributors(shard, unit, 0);
     for (uint32_t i = 0; i < contributor_count; i++) {
         unit->seats[shard->contributors[i]].rate = shard_settings_rate(shard, rate);

@@ -93,6 +93,7 @@ static enum status configure(const struct service *service, const struct message
     const struct job *job = &service->job;
     bool is_local_sgd = job->sync_every > 1;
     bool goes_on = job_may_commit(job) && phase->begin > 0;
+    bool makes_updates = job_servers_update(job);
     struct shard_config config = {
         .index = service->index,
         .shard_count = job_shard_count(job),
@@ -106,8 +107,9 @@ static enum status configure(const struct service *service, const struct message
         .groups = message->groups,
         .marks = phase->marks,
         .updates_before = phase->updates_before,
-        .seeds_states = (message->start->phase > 0 || goes_on) && !is_local_sgd,
-        .tells_states = job_may_commit(job),
+        .seeds_states = (message->start->phase > 0 || goes_on) && !is_local_sgd && makes_updates,
+        .tells_states = job_may_commit(job) && makes_updates,
+        .hands_back_means = !makes_updates,
         .sync_every = job->sync_every,
         .backup = phase->mode.kind == MODE_PS_SYNC ? job->backup : 0,
         .keeps_marks = job->eval == EVALUATION_EPOCH,
@@ -117,8 +119,9 @@ static enum status configure(const struct service *service, const struct message
         .remedy = remedy_of(job->remedy),
         .remedy_lambda = (float)job->remedy_lambda,
     };
-    if (is_local_sgd) {
-        // Workers send by how much their parameters have become less: a gradient of rate 1.
+    if (is_local_sgd || !makes_updates) {
+        // Workers send by how much their parameters have become less: a gradient of rate 1. Where
+        // they get the mean back, nothing is applied at all.
         config.optimizer = OPTIMIZER_SGD;
         config.settings = (struct optimizer_settings){0};
         config.groups = NULL;
@@ -139,9 +142,11 @@ static enum status configure(const struct service *service, const struct message
 static enum status begin_encoder(struct service *service, const struct shard_config *config,
                                  const struct phase *phase)
 {
-    return answer_encoder_begin(&service->answer_encoder, &service->job.compress,
-                                !phase->is_unsynchronised, &config->layout, config->index,
-                                config->shard_count);
+    enum encoded_answers answers = phase->is_unsynchronised   ? ANSWERS_PLAIN
+                                   : config->hands_back_means ? ANSWERS_MEANS
+                                                              : ANSWERS_CHANGES;
+    return answer_encoder_begin(&service->answer_encoder, &service->job.compress, answers,
+                                &config->layout, config->index, config->shard_count);
 }
 
 /* Everything that a phase needs besides its shard. */

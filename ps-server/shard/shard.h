@@ -44,6 +44,9 @@
  * the contributor that has made most steps; where every push is an update, its own; and where an
  * update takes several pushes, those of the one that completes it.
  *
+ * A shard of ps-sync may make no updates, and hand back means: then what is called parameters here
+ * are the mean gradients of the last step.
+ *
  * A shard lives for one phase of its job. The parameters, and from the second phase on the
  * optimizer's states, are seeded by rank 0; at the end workers may pull the states (a PULL with
  * `vector`, the number of the state from 1). Where a program commits what it goes on from, they do
@@ -99,6 +102,10 @@ struct shard_config {
     bool is_restored;        // nothing is seeded: see shard_checkpoint_restore
     uint64_t rounds_before; // pushes of each worker before, in this phase: of a restored shard with
                             // a seeded order
+
+    // The parameters are the mean gradients of the last step, and nobody seeds them: workers make
+    // the updates. Where all are in step.
+    bool hands_back_means;
 
     // Where workers are unsynchronised.
     uint32_t sync_every;           // steps that a push stands for; 0: 1

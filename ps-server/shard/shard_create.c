@@ -204,14 +204,20 @@ static void count_seeds(struct shard *shard)
     }
 }
 
+/* It has all that rank 0 would seed, or needs none of it. */
+static void mark_seeded(struct shard *shard)
+{
+    for (uint32_t i = 0; i < shard->config.layout.bucket_count; i++) {
+        shard->parts[i].seeds = UINT32_MAX;
+    }
+}
+
 /* Where a shard that is restored stands. */
 static void go_on(struct shard *shard)
 {
     const struct shard_config *config = &shard->config;
     uint64_t rounds = config->rounds_before;
-    for (uint32_t i = 0; i < config->layout.bucket_count; i++) {
-        shard->parts[i].seeds = UINT32_MAX;
-    }
+    mark_seeded(shard);
     for (uint32_t i = 0; i < shard->unit_count; i++) {
         struct unit *unit = &shard->units[i];
         unit->handled = unit->applied = rounds * config->workers;
@@ -249,6 +255,8 @@ static enum status create_all(struct shard *shard)
     status = create_vectors(shard);
     if (status == STATUS_OK && shard->config.is_restored) {
         go_on(shard);
+    } else if (status == STATUS_OK && shard->config.hands_back_means) {
+        mark_seeded(shard);
     } else if (status == STATUS_OK && shard->optimizer != NULL) {
         count_seeds(shard);
     }
@@ -262,6 +270,9 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
     assert(config->backup < config->workers);
     assert(config->processes <= config->workers);
     assert(config->device == NULL || !config->has_views);
+    assert(!config->hands_back_means ||
+           (config->consistency.update != UPDATE_ON_PUSH && config->backup == 0 &&
+            config->device == NULL && config->groups == NULL));
     assert(config->rounds_before == 0 || (config->is_restored && !config->has_views));
     struct shard *shard = calloc(1, sizeof(*shard));
     if (shard == NULL) {

@@ -31,8 +31,13 @@ static void update_piece(struct shard *shard, const struct part *part, struct sp
         if (contributor_count > 1) {
             vector_scale(sum, mean_factor, count);
         }
-        optimizer_apply(shard->optimizer, (struct span){part->offset + at, count},
-                        shard->params + part->offset + at, sum, update, rate);
+        float *params = shard->params + part->offset + at;
+        if (shard->config.hands_back_means) {
+            memcpy(params, sum, count * sizeof(float));
+        } else {
+            optimizer_apply(shard->optimizer, (struct span){part->offset + at, count}, params, sum,
+                            update, rate);
+        }
         done += count;
     }
 }

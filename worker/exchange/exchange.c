@@ -65,6 +65,10 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     if (strategy == &exchange_chunks && options->devices_id != NULL) {
         strategy = &exchange_devices;
     }
+    if (strategy == &exchange_ps && options->takes_means) {
+        assert(!options->is_unsynchronised && options->device == NULL);
+        strategy = &exchange_ps_means;
+    }
     find_block(&complete);
     struct exchange *exchange;
     enum status status = strategy->create(&complete, &exchange);

@@ -18,6 +18,7 @@
  *            shared/exchange_shared.c  trainer's  the mean gradient, in shared memory
  *            exchange_devices.c        trainer's  the mean gradient, by the devices' library
  *     ps-*   exchange_ps.c             link's     new parameters, by push and pull
+ *     ps-sync                          link's     the mean gradient, where servers hand that back
  *
  * On the link's thread, which communicates, a strategy's functions run as events, and the trainer's
  * thread waits for them in exchange_threaded.c; on the trainer's own, exchange_inline.c calls them.
@@ -152,6 +153,9 @@ struct exchange_options {
      * far the job is. */
     bool is_unsynchronised;
 
+    /* Of ps-sync: servers make no updates, and what is pulled is the mean gradient. */
+    bool takes_means;
+
     // A job that is resumed goes on here: servers are not seeded, and steps of each rank may count
     // from another than 0.
     bool is_restored;
@@ -244,7 +248,7 @@ static inline struct exchange_turn exchange_turn(const struct exchange *exchange
     return (struct exchange_turn){step / turns, (uint32_t)(step % turns)};
 }
 
-/* Returns what the exchange of a mode delivers. */
+/* Returns what the exchange of a mode delivers, where servers make updates. */
 const struct exchange_ops *exchange_of(enum mode_kind mode);
 
 /* (value_count) Errors of what was encoded of the gradients of the index-th rank that this process

@@ -6,6 +6,9 @@
  * this bucket's. (Unsynchronised workers get all parts at once, after their last push. Shards that
  * say their version have to agree on it; those that are behind are asked again.)
  *
+ * Where servers hand back means, those go to the place of the gradients: a part's mean comes after
+ * its shard has read this worker's gradients of that part.
+ *
  * Flow control: over a network, at most a window of bytes is under way to a shard that has not yet
  * taken them. Of the ready buckets, the one that the next forward pass needs first, which is the
  * last, is pushed next, even ahead of what is queued but has not left (pacer.h). The window also
@@ -266,6 +269,32 @@ static enum status agree_on_version(struct exchange *exchange)
     return status;
 }
 
+static bool takes_means(const struct exchange *exchange)
+{
+    return exchange->ops->delivers == EXCHANGE_GRADIENTS;
+}
+
+/* Where the values of an answer belong. */
+static float *target_of(const struct exchange *exchange, const struct message *message)
+{
+    const struct exchange_options *options = &exchange->options;
+    return message->vector > 0     ? exchange->pull_target
+           : takes_means(exchange) ? options->grads
+                                   : options->params;
+}
+
+/* What is encoded is by how much parameters have changed since the last answer, or a mean. */
+static enum status take_encoded(struct exchange *exchange, const struct message *message,
+                                float *target)
+{
+    const struct encoder *encoder = &ps_of(exchange)->encoders[0];
+    if (message->vector > 0 || exchange->options.is_unsynchronised) {
+        return STATUS_MALFORMED; // not what was asked for
+    }
+    return takes_means(exchange) ? encoder_copy(encoder, message, target)
+                                 : encoder_add(encoder, message, target);
+}
+
 /* Values that are not lent lie in host memory, where no server of this program puts them. */
 static enum status copy_on_device(struct exchange *exchange, const struct message *message)
 {
@@ -286,7 +315,7 @@ static enum status take_params(struct exchange *exchange, const struct message *
     ps_of(exchange)->answer_count++;
     state->params_version = message->params_version;
     uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
-    float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
+    float *target = target_of(exchange, message);
     if (exchange->options.device != NULL) {
         enum status status = copy_on_device(exchange, message);
         if (status != STATUS_OK) {
@@ -294,9 +323,8 @@ static enum status take_params(struct exchange *exchange, const struct message *
         }
     } else if (message->encoded == NULL) {
         memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
-    } else if (message->vector > 0 || exchange->options.is_unsynchronised ||
-               encoder_add(&ps_of(exchange)->encoders[0], message, target) != STATUS_OK) {
-        return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
+    } else if (take_encoded(exchange, message, target) != STATUS_OK) {
+        return STATUS_MALFORMED;
     }
     *missing_count -= message->span.count;
     if (exchange->options.is_unsynchronised && exchange->pull_mark == 0 && message->vector == 0) {
@@ -366,6 +394,17 @@ const struct exchange_strategy exchange_ps = {
     .ops =
         {
             .delivers = EXCHANGE_PARAMS,
+            .message_ops = &ps_message_ops,
+            .ready = ps_ready,
+            .destroy = ps_destroy,
+        },
+    .create = ps_create,
+};
+
+const struct exchange_strategy exchange_ps_means = {
+    .ops =
+        {
+            .delivers = EXCHANGE_GRADIENTS,
             .message_ops = &ps_message_ops,
             .ready = ps_ready,
             .destroy = ps_destroy,

@@ -150,7 +150,7 @@ static enum status send_first(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
     enum status status = STATUS_OK;
-    bool seeds = options->rank == 0 && !options->is_restored;
+    bool seeds = options->rank == 0 && !options->is_restored && !options->takes_means;
     for (uint32_t shard = 0; seeds && shard < options->peer_count; shard++) {
         status = send_seeds(exchange, shard);
         if (status != STATUS_OK) {

@@ -16,6 +16,6 @@ extern const struct exchange_driver exchange_inline;   // the trainer's own
 
 extern const struct exchange_strategy exchange_local;
 extern const struct exchange_strategy exchange_chunks, exchange_shared, exchange_devices;
-extern const struct exchange_strategy exchange_ps;
+extern const struct exchange_strategy exchange_ps, exchange_ps_means;
 
 #endif

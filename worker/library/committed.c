@@ -37,7 +37,7 @@ static enum status make(const struct ringside *ringside, float **states)
 static enum status draw_state(struct ringside *ringside, uint32_t index)
 {
     float *to = ringside->drawn[index];
-    if (handle_has_servers(ringside)) {
+    if (handle_servers_update(ringside)) {
         return exchange_pull_state(ringside->exchange, 1 + index, to);
     }
     memcpy(to, optimizer_state(ringside->optimizer, index), state_bytes(ringside));

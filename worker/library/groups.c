@@ -224,7 +224,9 @@ void handle_groups_begin_step(struct ringside *ringside)
     memcpy(of->used, of->said, of->count * sizeof(*of->used));
     of->step.is_relative = of->is_said_relative;
     of->uses_said = true;
-    exchange_say(ringside->exchange, &of->step);
+    if (handle_servers_update(ringside)) {
+        exchange_say(ringside->exchange, &of->step);
+    }
 }
 
 double handle_groups_end_step(struct ringside *ringside, double schedule_rate, double *ret_first)

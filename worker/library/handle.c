@@ -3,6 +3,7 @@
 #include "worker/library/handle.h"
 
 #include "common/base/log.h"
+#include "common/job/job_modes.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -60,9 +61,9 @@ const char *ringside_error(const struct ringside *ringside)
     return sentence;
 }
 
-bool handle_has_servers(const struct ringside *ringside)
+bool handle_servers_update(const struct ringside *ringside)
 {
-    return exchange_of(ringside->job.mode.kind)->delivers == EXCHANGE_PARAMS;
+    return job_servers_update(&ringside->job);
 }
 
 static enum ringside_status public_status(enum status status)

@@ -130,8 +130,8 @@ enum status handle_join(struct ringside *ringside);
 bool handle_claim(void);
 void handle_unclaim(void);
 
-/* Whether servers make the updates: their exchange delivers parameters. */
-bool handle_has_servers(const struct ringside *ringside);
+/* Whether servers make the updates: the exchange delivers parameters. */
+bool handle_servers_update(const struct ringside *ringside);
 
 /* Before the start: chooses which optimizer the others hear of, where the program has not said.
  * Logs, and leaves the job, if the job's options allow none. */

@@ -253,6 +253,7 @@ enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job
         .seed = job->seed,
         .is_unsynchronised = job_is_unsynchronised(job),
         .may_set_rate = !ringside->makes_updates,
+        .servers_update = handle_servers_update(ringside),
         .mode = ringside->mode,
         .model = job->model,
         .optimizer = names_optimizers[job->optimizer].name,

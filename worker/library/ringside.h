@@ -47,7 +47,7 @@
  * ringside_set_optimizer. A gradient is what the program has for its own part of a step; in mode
  * ring and in ps-sync the update takes the mean of all processes' gradients, in ps-ssp and ps-async
  * each gradient is an update of its own. A program that has an optimizer of its own says so by
- * ringside_keep_gradients, in ring.
+ * ringside_keep_gradients, in ring, and in ps-sync with --server-optimizer none.
  *
  * Ownership. The handle and the two vectors are the library's, until ringside_leave; a program with
  * pointers into them that may be used later asks for options.keeps_vectors. What the program passes
@@ -130,6 +130,8 @@ struct ringside_job {
     uint64_t seed;          // of the job
     bool is_unsynchronised; // processes make steps independently: ps-ssp, ps-async, backups
     bool may_set_rate;      // ringside_set_rate works
+    bool servers_update;    // servers make the updates; else each process does, from the mean
+                            // gradient: by the job's optimizer, or, if it keeps gradients, its own
     const char *mode;       // "ring", "ps-ssp:3" ...; the library's
     const char *model;      // "external:mine"; the library's
 

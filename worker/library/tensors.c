@@ -151,11 +151,14 @@ enum ringside_status ringside_keep_gradients(struct ringside *ringside)
     if (entered != RINGSIDE_OK) {
         return entered;
     }
-    if (handle_has_servers(ringside)) {
+    if (handle_servers_update(ringside)) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_keep_gradients: in mode %s servers make the updates, as the "
-                             "job's --optimizer and its options say",
-                             ringside->mode);
+                             "job's --optimizer and its options say%s",
+                             ringside->mode,
+                             ringside->job.mode.kind == MODE_PS_SYNC
+                                 ? "; with --server-optimizer none the program makes them"
+                                 : "");
     }
     if (ringside->told[0] != '\0') {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
@@ -204,7 +207,7 @@ static enum status make_optimizer(struct ringside *ringside)
     enum status status = STATUS_OK;
     optimizer_destroy(ringside->optimizer); // of the generation before
     ringside->optimizer = NULL;
-    if (!ringside->makes_updates && !handle_has_servers(ringside)) {
+    if (!ringside->makes_updates && !handle_servers_update(ringside)) {
         status = optimizer_create(job->optimizer, &job->settings, ringside->layout.value_count,
                                   &ringside->optimizer);
     }
@@ -256,7 +259,7 @@ static enum status start(struct ringside *ringside)
         .parameters = ringside->has_no_model ? 0 : count,
         .begin_step = ringside->begin_step,
         .states = ringside->kept,
-        .state_count = handle_has_servers(ringside) ? committed_count(ringside) : 0,
+        .state_count = handle_servers_update(ringside) ? committed_count(ringside) : 0,
     };
     status = link_prepare(ringside->link, &prepared);
     if (status != STATUS_OK) {

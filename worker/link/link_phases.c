@@ -57,6 +57,7 @@ static enum status create_exchange(struct link *link, const struct message *mess
             link->prepared.device_memory != NULL ? link->prepared.device_memory->vectors : NULL,
         .is_unsynchronised = phase->is_unsynchronised,
         .is_restored = is_resumed(link),
+        .takes_means = !is_ring && !job_servers_update(&link->job),
         .first_step = phase_rounds_before(phase, link->job.sync_every),
         .codec = link->job.compress,
         .group = link->group_memory.group,

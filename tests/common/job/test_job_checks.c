@@ -72,6 +72,25 @@ static void a_program_of_its_own_may_make_as_many_steps_as_it_likes(void **state
                       "a length for a rate that changes: --steps COUNT");
 }
 
+static void servers_without_updates_are_for_programs_in_ps_sync(void **state)
+{
+    (void)state;
+#define NONE(...) SAMPLE_JOB("server-optimizer=none", "workers=3", __VA_ARGS__)
+    sample_job_resolved(NONE("model=external:mine", "mode=ps-sync", "on-loss=commit"));
+    sample_job_resolved(
+        NONE("model=external:mine", "mode=ring")); // beside others that have servers
+    sample_job_refuse(NONE("mode=ps-sync"), "is for a program of its own, which makes the updates");
+    sample_job_refuse(NONE("model=external:mine", "mode=ps-async"),
+                      "in mode ps-async servers hold the parameters");
+    sample_job_refuse(NONE("model=external:mine", "mode=ps-ssp:2"), "use --mode ps-sync or ring");
+    sample_job_refuse(NONE("model=external:mine", "mode=ps-sync", "backup=1"), "--backup 0");
+    sample_job_refuse(NONE("model=external:mine", "mode=ps-sync", "sync-every=2"),
+                      "--sync-every 1");
+    sample_job_refuse(NONE("model=external:mine", "mode=ps-sync", "remedy=dc"),
+                      "mode ps-sync has none");
+#undef NONE
+}
+
 static void a_program_may_commit_where_nothing_else_keeps_gradients(void **state)
 {
     (void)state;
@@ -336,6 +355,7 @@ int main(void)
         cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
         cmocka_unit_test(a_program_of_its_own_gets_only_what_it_can_do),
         cmocka_unit_test(a_program_of_its_own_may_make_as_many_steps_as_it_likes),
+        cmocka_unit_test(servers_without_updates_are_for_programs_in_ps_sync),
         cmocka_unit_test(a_program_may_commit_where_nothing_else_keeps_gradients),
         cmocka_unit_test(more_workers_than_a_job_begins_with_cannot_have_to_be_left),
         cmocka_unit_test(a_remedy_needs_what_it_mends),

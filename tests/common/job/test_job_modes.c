@@ -24,6 +24,16 @@ static void a_job_has_its_mode_and_those_it_switches_to(void **state)
     assert_int_equal(job_switches(&mixed).count, 2);
 }
 
+static void servers_update_unless_they_hand_back_means(void **state)
+{
+    (void)state;
+    const struct job ring = SAMPLE_JOB("mode=ring"), sync = SAMPLE_JOB("mode=ps-sync");
+    const struct job none = SAMPLE_JOB("mode=ps-sync", "server-optimizer=none");
+    assert_true(job_servers_update(&sync));
+    assert_false(job_servers_update(&ring) || job_servers_update(&none));
+    assert_true(job_has_servers(&none));
+}
+
 static void one_unsynchronised_phase_makes_the_job_so(void **state)
 {
     (void)state;
@@ -59,6 +69,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_has_its_mode_and_those_it_switches_to),
+        cmocka_unit_test(servers_update_unless_they_hand_back_means),
         cmocka_unit_test(one_unsynchronised_phase_makes_the_job_so),
         cmocka_unit_test(members_outlast_their_coordinator_and_a_ring_trains_on),
     };

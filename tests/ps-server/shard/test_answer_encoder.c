@@ -16,21 +16,20 @@
 static const struct layout layout = {
     .value_count = 20, .bucket_count = 2, .buckets = {{10, 10}, {0, 10}}};
 
-static struct answer_encoder begun(const char *text, bool sends_changes)
+static struct answer_encoder begun(const char *text, enum encoded_answers answers)
 {
     char why[128];
     struct codec codec;
     struct answer_encoder encoder = {0};
     assert_int_equal(codec_parse(text, &codec, why, sizeof(why)), STATUS_OK);
-    assert_int_equal(answer_encoder_begin(&encoder, &codec, sends_changes, &layout, 1, 2),
-                     STATUS_OK);
+    assert_int_equal(answer_encoder_begin(&encoder, &codec, answers, &layout, 1, 2), STATUS_OK);
     return encoder;
 }
 
 static void a_push_is_decoded_into_an_envelope_of_its_own(void **state)
 {
     (void)state;
-    struct answer_encoder encoder = begun("fp16", true);
+    struct answer_encoder encoder = begun("fp16", ANSWERS_CHANGES);
     const float values[5] = {1, -2, 0.5f, 4, 0};
     unsigned char encoded[16];
     struct message push = {.kind = MESSAGE_PUSH, .bucket = 1, .span = {5, 5}, .encoded = encoded};
@@ -50,7 +49,7 @@ static void a_push_is_decoded_into_an_envelope_of_its_own(void **state)
 static void what_is_not_as_agreed_is_refused(void **state)
 {
     (void)state;
-    struct answer_encoder encoder = begun("fp16", true), plain = {0};
+    struct answer_encoder encoder = begun("fp16", ANSWERS_CHANGES), plain = {0};
     const float values[5] = {1, 2, 3, 4, 5};
     unsigned char encoded[16];
     size_t bytes = codec_encode(&encoder.codec, values, 5, encoded);
@@ -107,7 +106,7 @@ static void changes_add_up_to_the_parameters(void **state)
     (void)state;
     static const char *const kinds[] = {"fp16", "bf16", "int8", "topk:0.4"};
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-        struct answer_encoder encoder = begun(kinds[k], true);
+        struct answer_encoder encoder = begun(kinds[k], ANSWERS_CHANGES);
         struct random_sequence sequence = {k};
         float params[5], worker[5];
         for (size_t i = 0; i < 5; i++) {
@@ -143,6 +142,31 @@ static void changes_add_up_to_the_parameters(void **state)
     }
 }
 
+/* A half has 10 bits behind the point: of 1 + 2^-12 it loses 2^-12, four times in four steps. */
+static void what_a_mean_has_lost_comes_with_later_ones(void **state)
+{
+    (void)state;
+    struct answer_encoder encoder = begun("fp16", ANSWERS_MEANS);
+    const float mean = 1 + 0x1p-12f, expected[] = {1, 1, 1 + 0x1p-10f, 1};
+    const float means[5] = {mean, mean, mean, mean, mean};
+    for (uint64_t step = 1; step <= 4; step++) {
+        struct message first = {
+            .kind = MESSAGE_PARAMS, .step = step, .bucket = 0, .span = {15, 5}, .values = means};
+        struct message second = first;
+        float decoded[5];
+        answer_encoder_encode(&encoder, &first);
+        answer_encoder_encode(&encoder, &second); // for another worker: the same
+        assert_ptr_equal(first.encoded, second.encoded);
+        assert_int_equal(
+            codec_decode(&encoder.codec, first.encoded, first.encoded_bytes, 5, decoded),
+            STATUS_OK);
+        for (size_t i = 0; i < 5; i++) {
+            assert_memory_equal(&decoded[i], &expected[step - 1], sizeof(float));
+        }
+    }
+    answer_encoder_finish(&encoder);
+}
+
 static void answers_that_are_no_changes_stay_as_they_are(void **state)
 {
     (void)state;
@@ -151,8 +175,8 @@ static void answers_that_are_no_changes_stay_as_they_are(void **state)
         .kind = MESSAGE_PARAMS, .step = 1, .bucket = 0, .span = {15, 5}, .values = values};
     struct message optimizer_state = params;
     optimizer_state.vector = 1;
-    struct answer_encoder unsynchronised = begun("int8", false), synchronous = begun("int8", true),
-                          none = {0};
+    struct answer_encoder unsynchronised = begun("int8", ANSWERS_PLAIN);
+    struct answer_encoder synchronous = begun("int8", ANSWERS_CHANGES), none = {0};
     answer_encoder_encode(&unsynchronised, &params);
     assert_ptr_equal(params.values, values);
     answer_encoder_encode(&none, &params);
@@ -169,6 +193,7 @@ int main(void)
         cmocka_unit_test(a_push_is_decoded_into_an_envelope_of_its_own),
         cmocka_unit_test(what_is_not_as_agreed_is_refused),
         cmocka_unit_test(changes_add_up_to_the_parameters),
+        cmocka_unit_test(what_a_mean_has_lost_comes_with_later_ones),
         cmocka_unit_test(answers_that_are_no_changes_stay_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

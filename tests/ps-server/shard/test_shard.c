@@ -34,6 +34,9 @@ struct cluster {
 static float gradient_of(uint32_t rank, uint64_t step, uint64_t index)
 {
     uint64_t key = random_key(7, RANDOM_SPLIT, rank, step);
+    if (index == 5) {
+        return -0.0f;
+    }
     return random_unit_float(random_element(key, (uint32_t)index)) - 0.5f;
 }
 
@@ -143,7 +146,24 @@ static void run_step(struct cluster *cluster, uint64_t step, struct random_seque
     }
 }
 
-/* The sum that a ring all-reduce gives, and the same optimizer. */
+/* What a ring all-reduce gives. */
+static void expected_mean(uint32_t workers, uint64_t step, float *mean)
+{
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        for (uint32_t chunk = 0; chunk < workers; chunk++) {
+            struct span span = span_part(buckets[bucket], workers, chunk);
+            for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+                mean[i] = gradient_of(chunk, step, i);
+                for (uint32_t k = 1; k < workers; k++) {
+                    mean[i] += gradient_of((chunk + k) % workers, step, i);
+                }
+                mean[i] *= 1.0f / (float)workers;
+            }
+        }
+    }
+}
+
+/* With the same optimizer. */
 static void expected_params(uint32_t workers, uint64_t steps, float *params)
 {
     struct optimizer *optimizer;
@@ -155,18 +175,7 @@ static void expected_params(uint32_t workers, uint64_t steps, float *params)
     }
     for (uint64_t step = 0; step < steps; step++) {
         float mean[VALUES];
-        for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
-            for (uint32_t chunk = 0; chunk < workers; chunk++) {
-                struct span span = span_part(buckets[bucket], workers, chunk);
-                for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
-                    mean[i] = gradient_of(chunk, step, i);
-                    for (uint32_t k = 1; k < workers; k++) {
-                        mean[i] += gradient_of((chunk + k) % workers, step, i);
-                    }
-                    mean[i] *= 1.0f / (float)workers;
-                }
-            }
-        }
+        expected_mean(workers, step, mean);
         optimizer_apply(optimizer, (struct span){0, VALUES}, params, mean, step + 1, 0.1);
     }
     optimizer_destroy(optimizer);
@@ -198,6 +207,32 @@ static void any_interleaving_gives_the_bits_of_the_ring(void **state)
         }
         for (uint32_t k = 0; k < shard_count; k++) {
             assert_int_equal(shard_version(cluster.shards[k]), 4);
+        }
+        cluster_close(&cluster);
+    }
+}
+
+/* Bit for bit, even where a gradient is -0, and without a seed. */
+static void a_shard_that_makes_no_updates_hands_back_the_mean(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 1; workers <= 4; workers++) {
+        struct random_sequence random = {.state = workers};
+        struct cluster cluster = {.workers = workers, .shard_count = 1 + workers % 2};
+        for (uint32_t k = 0; k < cluster.shard_count; k++) {
+            struct shard_config config = config_of(workers, cluster.shard_count, k);
+            config.hands_back_means = true;
+            assert_int_equal(shard_create(&config, &cluster.shards[k]), STATUS_OK);
+            assert_int_equal(give(&cluster, MESSAGE_SEED, 0, 0, 0, k), STATUS_MALFORMED);
+        }
+        for (uint64_t step = 0; step < 3; step++) {
+            float expected[VALUES];
+            run_step(&cluster, step, &random);
+            expected_mean(workers, step, expected);
+            for (uint32_t rank = 0; rank < workers; rank++) {
+                assert_int_equal(cluster.params_count[rank], VALUES);
+                assert_memory_equal(cluster.params[rank], expected, sizeof(expected));
+            }
         }
         cluster_close(&cluster);
     }
@@ -289,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_interleaving_gives_the_bits_of_the_ring),
+        cmocka_unit_test(a_shard_that_makes_no_updates_hands_back_the_mean),
         cmocka_unit_test(nobody_reads_before_all_have_pushed),
         cmocka_unit_test(what_the_protocol_does_not_allow_changes_nothing),
         cmocka_unit_test(a_push_before_the_seed_is_refused),

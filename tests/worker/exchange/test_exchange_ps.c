@@ -17,6 +17,7 @@
 #define BUCKET_FLOATS UINT64_C(262144) // 1 MiB
 #define BUCKETS       5
 #define SHARDS        2 // in tests of where workers are unsynchronised
+#define MEANS         "ps-sync, means"
 
 struct worker {
     struct layout layout;
@@ -61,7 +62,7 @@ static void open_encoding(struct worker *worker, const char *mode, const char *e
     worker->vectors[1] = worker->grads;
     assert_int_equal(channel_create(&worker->channel), STATUS_OK);
     assert_int_equal(channel_secure(worker->channel, &test_insecure), STATUS_OK);
-    bool is_unsynchronised = strcmp(mode, "ps-async") == 0;
+    bool is_unsynchronised = strcmp(mode, "ps-async") == 0, takes_means = strcmp(mode, MEANS) == 0;
     uint32_t shard_count = is_unsynchronised ? SHARDS : 1;
     for (uint32_t i = 0; i < shard_count; i++) {
         assert_int_equal(
@@ -70,7 +71,8 @@ static void open_encoding(struct worker *worker, const char *mode, const char *e
         worker->shards[i].count = 1;
     }
     const struct exchange_options options = {
-        .mode = mode_of(mode).kind,
+        .mode = mode_of(takes_means ? "ps-sync" : mode).kind,
+        .takes_means = takes_means,
         .world = 2 * count,
         .processes = 2,
         .vectors = worker->vectors,
@@ -343,6 +345,36 @@ static void a_buckets_parameters_are_awaited_alone(void **state)
     close_worker(&worker);
 }
 
+static enum status note_mean(void *context, uint32_t bucket)
+{
+    struct worker *worker = context;
+    const float *mean = worker->grads + worker->layout.buckets[bucket].offset;
+    return mean[0] == 7 && mean[BUCKET_FLOATS - 1] == 7 ? STATUS_OK : STATUS_INVALID;
+}
+
+static void means_that_servers_hand_back_come_to_the_gradients(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_encoding(&worker, MEANS, "ipc://@ringside-test-nobody", 1,
+                  (struct codec){.kind = CODEC_NONE});
+    begin(&worker);
+    worker.params[0] = worker.params[BUCKET_FLOATS - 1] = 7; // as if these were the means
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        const struct message mean = {.kind = MESSAGE_PARAMS,
+                                     .step = 1,
+                                     .bucket = bucket,
+                                     .span = worker.layout.buckets[bucket],
+                                     .values = worker.params};
+        deliver(&worker, 0, &mean, STATUS_OK);
+        assert_int_equal(exchange_await_bucket(worker.exchange, bucket, note_mean, &worker),
+                         STATUS_OK);
+    }
+    assert_true(worker.params[BUCKET_FLOATS] == 0); // of the next bucket, as it was
+    exchange_stop(worker.exchange, STATUS_INTERRUPTED);
+    close_worker(&worker);
+}
+
 static void a_stop_ends_the_wait_for_a_bucket(void **state)
 {
     (void)state;
@@ -456,6 +488,7 @@ int main(void)
         cmocka_unit_test(the_ranks_of_an_unsynchronised_worker_take_turns),
         cmocka_unit_test(over_a_network_the_transport_is_given_one_push_at_a_time),
         cmocka_unit_test(a_buckets_parameters_are_awaited_alone),
+        cmocka_unit_test(means_that_servers_hand_back_come_to_the_gradients),
         cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),
         cmocka_unit_test(on_one_host_pushes_do_not_wait),
         cmocka_unit_test(shards_are_asked_again_until_all_are_of_one_version),

@@ -13,7 +13,7 @@ from ringside.torch import job_optimizers
 
 
 def job(optimizer: str, rate: float, **settings: float) -> JobDescription:
-    return JobDescription(mode=b"ps-sync", optimizer=optimizer.encode(), rate=rate, **settings)
+    return JobDescription(mode=b"ps-sync", servers_update=True, optimizer=optimizer.encode(), rate=rate, **settings)
 
 
 def parameters() -> list[torch.nn.Parameter]:

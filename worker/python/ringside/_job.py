@@ -151,7 +151,7 @@ class Job:
         if self._handle is not None and os.getpid() == self.process_id and not self._is_started:
             if not self._is_described:  # a script of collectives alone, in all processes
                 self.describe([])
-                if self.mode.split(":")[0] in ("ring", "local"):  # the job's optimizer has no use
+                if not self.description.servers_update:  # the job's optimizer has no use
                     self.call("keep_gradients")
             self.start()
         if self._handle is not None and os.getpid() == self.process_id:

@@ -67,6 +67,7 @@ class JobDescription(ctypes.Structure):
         ("seed", ctypes.c_uint64),
         ("is_unsynchronised", ctypes.c_bool),
         ("may_set_rate", ctypes.c_bool),
+        ("servers_update", ctypes.c_bool),
         ("mode", ctypes.c_char_p),
         ("model", ctypes.c_char_p),
         ("optimizer", ctypes.c_char_p),

@@ -1,7 +1,8 @@
 """DistributedOptimizer: a Keras optimizer that is given the mean gradients of all processes.
 
-In ring the Keras optimizer makes the update. In the ps modes servers make it, by the rule of SGD,
-with momentum or without: the one that Keras and the job's servers write alike.
+In ring, and in ps-sync with --server-optimizer none, the Keras optimizer makes the update. In the
+ps modes servers make it, by the rule of SGD, with momentum or without: the one that Keras and the
+job's servers write alike.
 """
 
 from __future__ import annotations
@@ -97,14 +98,16 @@ def _as_torch(optimizer: Any, values: list[torch.Tensor]) -> torch.optim.Optimiz
         name = kind.__name__
         raise UnsupportedError(
             f"servers make the updates, and Keras writes {name} in another way than they do: use "
-            "keras.optimizers.SGD, or --mode ring, where Keras makes the updates"
+            "keras.optimizers.SGD, or --mode ring, or --mode ps-sync with --server-optimizer none, "
+            "where Keras makes the updates"
         )
     for key, unset in _UNSET.items():
         value = getattr(optimizer, key, unset)
         if value != unset and value:
             raise UnsupportedError(
                 f"servers make the updates, and do not know {key}={value!r}: leave it out, or use "
-                "--mode ring, where Keras makes the updates"
+                "--mode ring, or --mode ps-sync with --server-optimizer none, where Keras makes "
+                "the updates"
             )
     return torch.optim.SGD(
         values,

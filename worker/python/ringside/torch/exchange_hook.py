@@ -1,4 +1,7 @@
-"""A communication hook by which gradients of DistributedDataParallel travel in the ring."""
+"""A communication hook by which gradients of DistributedDataParallel travel in the job's exchange.
+
+In ring, and in ps-sync where servers hand back means (--server-optimizer none).
+"""
 
 from typing import Any
 
@@ -28,9 +31,10 @@ class Exchanged:
 
     def __init__(self, model: torch.nn.Module):
         job = _job.current()
-        if job.mode.split(":")[0] not in ("ring", "local"):
+        if job.description.servers_update:
             raise UnsupportedError(
-                f"exchange_hook: in mode {job.mode} servers make the updates; use --mode ring, or "
+                f"exchange_hook: in mode {job.mode} servers make the updates; use --mode ring, "
+                "--mode ps-sync with --server-optimizer none, or "
                 "ringside.torch.DistributedOptimizer"
             )
         if job.optimizer is not None:

@@ -14,7 +14,11 @@ import torch
 from ringside._job import Job
 from ringside._library import JobDescription, RingsideError, UnsupportedError
 
-OWN_UPDATES = "--mode ring without updates='job' (RINGSIDE_UPDATES)"  # the script makes them
+# By which the script makes them.
+OWN_UPDATES = (
+    "--mode ring, or --mode ps-sync with --server-optimizer none, without updates='job' "
+    "(RINGSIDE_UPDATES)"
+)
 
 OPEN = b"auto"  # as the job's optimizer: its options leave it to the script
 
@@ -139,8 +143,8 @@ def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
     differs = differs or any(
         not _is_close(value, getattr(job, key)) for key, value in settings.items()
     )
-    # With a schedule the job decides the rate; in ring the script tells it, whatever it is.
-    is_rate_kept = not job.has_schedule and (mode.startswith("ps-") or not job.may_set_rate)
+    # With a schedule the job decides the rate; without servers the script tells it, whatever it is.
+    is_rate_kept = not job.has_schedule and (job.servers_update or not job.may_set_rate)
     differs = differs or (is_rate_kept and not _is_close(rate, job.rate))
     if differs:
         options = [f"--optimizer {kind}", f"--lr {rate!r}"]

@@ -1,10 +1,11 @@
 """DistributedOptimizer: a torch optimizer whose step takes the gradients of all processes.
 
 Each parameter's gradient travels while backward computes the next ones. step() waits for them. In
-ring the script's own optimizer then makes the update, from their mean; in the ps modes servers make
-it, and step() brings the new parameters. With updates="job", or RINGSIDE_UPDATES=job, the job's
-optimizer makes it in ring, too: then ring and ps-sync end with the same bits. overlap_forward lets
-the next forward wait for the parameters in the place of step() (arrivals.py).
+ring, and in ps-sync with --server-optimizer none, the script's own optimizer then makes the update,
+from their mean; in the ps modes servers make it, and step() brings the new parameters. With
+updates="job", or RINGSIDE_UPDATES=job, the job's optimizer makes it in ring, too: then ring and
+ps-sync end with the same bits. overlap_forward lets the next forward wait for the parameters in the
+place of step() (arrivals.py).
 
 zero_grad() sets gradients to None, whatever set_to_none says: the next backward writes them anew.
 """
@@ -182,7 +183,7 @@ class Exchange:
 
     @property
     def _has_servers(self) -> bool:
-        return self._job.mode.startswith("ps-")
+        return bool(self._job.description.servers_update)
 
     def _check_versions(self) -> None:
         """What the script writes into parameters that servers hold would be lost in silence."""
@@ -376,15 +377,16 @@ def _check_passes(passes: int) -> int:
 def updates_are_own(updates: str | None) -> bool:
     """Whether the script's optimizer makes them."""
     job = _job.current()
-    is_ring = job.mode.split(":")[0] in ("ring", "local")
-    chosen = updates or os.environ.get("RINGSIDE_UPDATES") or ("script" if is_ring else "job")
+    servers_update = job.description.servers_update
+    usual = "job" if servers_update else "script"
+    chosen = updates or os.environ.get("RINGSIDE_UPDATES") or usual
     if chosen not in ("script", "job"):
         raise ValueError(
             f"updates (RINGSIDE_UPDATES) are made by 'script' or 'job', not {chosen!r}"
         )
-    if chosen == "script" and not is_ring:
+    if chosen == "script" and servers_update:
         raise UnsupportedError(
-            f"updates='script': in mode {job.mode} servers make the updates; use --mode ring"
+            f"updates='script': in mode {job.mode} servers make the updates; use {OWN_UPDATES}"
         )
     return chosen == "script"
 
