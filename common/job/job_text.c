@@ -149,15 +149,69 @@ static enum status take_lines(const char *text, struct job *job, char *ret_error
     return STATUS_OK;
 }
 
-enum status job_take_optimizer(struct job *job, const char *text, char *ret_error,
+#define CODEC_PREFIX "compress="
+
+void job_encode_codec(const struct codec *codec, char text[JOB_OPTIMIZER_TEXT_BYTES])
+{
+    char value[CODEC_TEXT_BYTES];
+    size_t used = strlen(text);
+    codec_text(codec, value);
+    snprintf(text + used, JOB_OPTIMIZER_TEXT_BYTES - used, CODEC_PREFIX "%s\n", value);
+}
+
+const char *job_text_codec(const char *text)
+{
+    while (*text != '\0' && strncmp(text, CODEC_PREFIX, strlen(CODEC_PREFIX)) != 0) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return text;
+}
+
+/* Takes the last line of such a text. */
+static enum status take_codec(const char *line, struct job *job, char *ret_error, size_t error_size)
+{
+    const struct codec given = job->compress;
+    if (line[0] == '\0') {
+        return STATUS_OK;
+    }
+    if (strcspn(line, "\n") + 1 != strlen(line)) {
+        snprintf(ret_error, error_size,
+                 "what its program says of --compress is no line of its own");
+        return STATUS_INVALID;
+    }
+    struct option_set set = job_option_set(job);
+    enum status status = decode_lines(line, &set, ret_error, error_size);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct codec told = job->compress;
+    if (given.kind != CODEC_NONE &&
+        (given.kind != told.kind || given.share_millionths != told.share_millionths)) {
+        char own[CODEC_TEXT_BYTES], options[CODEC_TEXT_BYTES];
+        codec_text(&told, own);
+        codec_text(&given, options);
+        snprintf(ret_error, error_size,
+                 "its program compresses gradients by %s, and the job has --compress %s: leave one "
+                 "of them out",
+                 own, options);
+        return STATUS_INVALID;
+    }
+    return job_resolve(job, ret_error, error_size); // with the checks of --compress
+}
+
+enum status job_take_optimizer(struct job *job, const char *whole, char *ret_error,
                                size_t error_size)
 {
     struct job told = *job;
-    bool is_own = strcmp(text, JOB_OPTIMIZER_OWN) == 0;
-    if (strlen(text) >= JOB_OPTIMIZER_TEXT_BYTES) {
+    char text[JOB_OPTIMIZER_TEXT_BYTES];
+    const char *codec = job_text_codec(whole);
+    if (strlen(whole) >= JOB_OPTIMIZER_TEXT_BYTES) {
         snprintf(ret_error, error_size, "what its program says of its optimizer is too long");
         return STATUS_INVALID;
     }
+    snprintf(text, sizeof(text), "%.*s", (int)(codec - whole), whole);
+    bool is_own = strcmp(text, JOB_OPTIMIZER_OWN) == 0;
     if (is_own) {
         told.optimizer = OPTIMIZER_AUTO;
     } else if (text[0] != '\0') {
@@ -177,6 +231,9 @@ enum status job_take_optimizer(struct job *job, const char *text, char *ret_erro
                  "neither --optimizer nor its program says which optimizer makes the updates");
         return STATUS_INVALID;
     }
-    *job = told;
-    return STATUS_OK;
+    enum status status = take_codec(codec, &told, ret_error, error_size);
+    if (status == STATUS_OK) {
+        *job = told;
+    }
+    return status;
 }

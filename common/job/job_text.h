@@ -14,7 +14,8 @@
 enum status job_encode(const struct job *job, char *ret_text, size_t text_size);
 
 /* The optimizer of a program of its own, as its processes tell it: "name=value\n" for the rows that
- * make an update; or that the program makes the updates; "": as the job's options say. */
+ * make an update; or that the program makes the updates; "": as the job's options say. The row
+ * --compress may follow, as the last line. */
 #define JOB_OPTIMIZER_TEXT_BYTES 512
 #define JOB_OPTIMIZER_OWN        "own\n"
 
@@ -23,12 +24,17 @@ bool job_option_is_of_optimizer(const char *name);
 
 void job_encode_optimizer(const struct job *job, char ret_text[JOB_OPTIMIZER_TEXT_BYTES]);
 
+/* Adds the line for how gradients are compressed to such a text, and finds it: where the text ends,
+ * if there is none. */
+void job_encode_codec(const struct codec *codec, char text[JOB_OPTIMIZER_TEXT_BYTES]);
+const char *job_text_codec(const char *text);
+
 /* Takes such a text into a resolved job. The learning rate that it says is the job's, unless the
- * job's options give one, which has to be the same but for its rounding. If the program makes the
- * updates, the job's optimizer is OPTIMIZER_AUTO. STATUS_INVALID, and why, if the job's options
- * name an optimizer, if they do not and the text does not either, if a value is none that an option
- * could have, or if the text is too long or says a row twice. */
-enum status job_take_optimizer(struct job *job, const char *text, char *ret_error,
+ * job's options give one, which has to be the same but for its rounding; so is the codec. If the
+ * program makes the updates, the job's optimizer is OPTIMIZER_AUTO. STATUS_INVALID, and why, if the
+ * job's options name an optimizer, if they do not and the text does not either, if a value is none
+ * that an option could have, or if the text is too long or says a row twice. */
+enum status job_take_optimizer(struct job *job, const char *whole, char *ret_error,
                                size_t error_size);
 
 /* Checks every value, fails on names that it does not know, and resolves: a job from a peer is as

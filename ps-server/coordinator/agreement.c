@@ -219,18 +219,39 @@ static bool groups_agree(const struct coordinator *coordinator, const struct mes
     return place == UINT64_MAX;
 }
 
-/* Whether its program says the same of the optimizer as the others. */
+/* "fp16", of the line by which a program says how gradients are compressed. */
+static void describe_codec(const char *line, char *ret_words, size_t size)
+{
+    const char *value = strchr(line, '=');
+    snprintf(ret_words, size, "%.*s", value != NULL ? (int)strcspn(value + 1, "\n") : 4,
+             value != NULL ? value + 1 : "none");
+    printable_make_utf8(ret_words);
+}
+
+/* Whether its program says the same of the optimizer as the others, and of compression. */
 static bool optimizer_agrees(const struct coordinator *coordinator, const struct message *message,
                              char *ret_why, size_t why_size)
 {
-    const char *text = message->text != NULL ? message->text : "";
-    char own[80], others[80];
-    if (!job_is_external(coordinator->job) || strcmp(text, coordinator->optimizer) == 0) {
+    const char *text = message->text != NULL ? message->text : "", *first = coordinator->optimizer;
+    const char *codec = job_text_codec(text), *first_codec = job_text_codec(first);
+    char own[80], others[80], own_text[JOB_OPTIMIZER_TEXT_BYTES],
+        first_text[JOB_OPTIMIZER_TEXT_BYTES];
+    if (!job_is_external(coordinator->job) || strcmp(text, first) == 0) {
         return groups_agree(coordinator, message, ret_why, why_size);
     }
-    describe_optimizer(text, coordinator->optimizer, own, sizeof(own));
-    describe_optimizer(coordinator->optimizer, text, others, sizeof(others));
-    snprintf(ret_why, why_size, "its optimizer differs: it has %s, and the others have %s", own,
+    snprintf(own_text, sizeof(own_text), "%.*s", (int)(codec - text), text);
+    snprintf(first_text, sizeof(first_text), "%.*s", (int)(first_codec - first), first);
+    if (strcmp(own_text, first_text) != 0) {
+        describe_optimizer(own_text, first_text, own, sizeof(own));
+        describe_optimizer(first_text, own_text, others, sizeof(others));
+        snprintf(ret_why, why_size, "its optimizer differs: it has %s, and the others have %s", own,
+                 others);
+        return false;
+    }
+    describe_codec(codec, own, sizeof(own));
+    describe_codec(first_codec, others, sizeof(others));
+    snprintf(ret_why, why_size,
+             "its compression of gradients differs: it has %s, and the others have %s", own,
              others);
     return false;
 }

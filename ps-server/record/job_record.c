@@ -100,8 +100,9 @@ static json_t *classes_json(const struct coordinator *coordinator)
 static const char *optimizer_from(const struct coordinator *coordinator)
 {
     return coordinator->job->optimizer == OPTIMIZER_AUTO ? NULL
-           : coordinator->optimizer[0] != '\0'           ? "program"
-                                                         : "options";
+           : job_text_codec(coordinator->optimizer) != coordinator->optimizer
+               ? "program" // which says more than how gradients are compressed
+               : "options";
 }
 
 /* Floats of the model that are of each group. */

@@ -72,10 +72,12 @@ struct ringside {
     struct optimizer *optimizer; // where the exchange delivers gradients; NULL elsewhere
     struct schedule schedule;
     char told[JOB_OPTIMIZER_TEXT_BYTES]; // what the others hear of the optimizer: see job_text.h
-    double said_rate;                    // by ringside_set_optimizer; 0: none
-    struct handle_groups *groups;        // owned; see groups.h
-    bool makes_updates;                  // the program does: ringside_keep_gradients
-    bool keeps_vectors;                  // they outlive the handle
+    char told_all[JOB_OPTIMIZER_TEXT_BYTES]; // and of compression
+    struct codec codec;                      // by ringside_set_compression; CODEC_NONE: the job's
+    double said_rate;                        // by ringside_set_optimizer; 0: none
+    struct handle_groups *groups;            // owned; see groups.h
+    bool makes_updates;                      // the program does: ringside_keep_gradients
+    bool keeps_vectors;                      // they outlive the handle
 
     uint64_t begin_step;  // that this generation of the job's processes began with
     uint64_t commit_step; // steps that were made when the program last committed

@@ -231,6 +231,12 @@ struct ringside_optimizer {
 enum ringside_status ringside_set_optimizer(struct ringside *ringside,
                                             const struct ringside_optimizer *optimizer);
 
+/* The program says how gradients are compressed on their way, as the job's --compress does: "fp16",
+ * "bf16", "int8" or "topk:SHARE"; "none" takes back what was said before. Between ringside_join and
+ * ringside_start, alike in every process: ringside_start refuses others. RINGSIDE_UNSUPPORTED if
+ * the job has another --compress; RINGSIDE_INVALID if there is no such kind. */
+enum ringside_status ringside_set_compression(struct ringside *ringside, const char *kind);
+
 /* Settings of a group of parameters. What the optimizer does not use is ignored; an epsilon and a
  * decay of 0 are its defaults. */
 struct ringside_group {

@@ -231,6 +231,10 @@ static enum status start(struct ringside *ringside)
     }
     list_tensors(ringside);
     name_buckets(ringside);
+    snprintf(ringside->told_all, sizeof(ringside->told_all), "%s", ringside->told);
+    if (ringside->codec.kind != CODEC_NONE) {
+        job_encode_codec(&ringside->codec, ringside->told_all);
+    }
     ringside->schedule = job_schedule(job, samples);
     enum status status = make_optimizer(ringside);
     if (status != STATUS_OK) {
@@ -250,7 +254,8 @@ static enum status start(struct ringside *ringside)
         .params_digest = digest,
         .trace = ringside->timeline.trace,
         .device = "external",
-        .optimizer = ringside->told,
+        .optimizer = ringside->told_all,
+        .codec = ringside->codec,
         .groups = handle_groups_start(ringside),
         .tensor_count = ringside->tensor_count,
         .tensors = ringside->tensor_list,

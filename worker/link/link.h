@@ -60,6 +60,7 @@ struct link_prepared {
     const struct wire_nccl *nccl; // how others reach this one's GPU by NCCL; NULL: it is not used
     struct trace *trace;          // for a timeline; NULL: none
     const char *optimizer;        // of a program of its own, as job_text.h has it; NULL: the job's
+    struct codec codec;           // that it says there; CODEC_NONE: the job's
     const struct optimizer_groups *groups; // likewise, of its parameters; borrowed; NULL: none
     uint64_t tensor_count;                 // of a program of its own; 0: not said
     const char *tensors;  // the first of them, as wire_parts.h has it; NULL: not said

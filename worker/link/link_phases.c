@@ -42,6 +42,7 @@ static enum status create_exchange(struct link *link, const struct message *mess
 {
     const struct phase *phase = &link->phases.list[link->phase_index];
     struct neighbours *neighbours = &link->neighbours;
+    const struct codec *codec = &link->prepared.codec;
     bool is_ring = phase->mode.kind == MODE_RING;
     struct exchange_options options = {
         .mode = phase->mode.kind,
@@ -56,10 +57,10 @@ static enum status create_exchange(struct link *link, const struct message *mess
         .device =
             link->prepared.device_memory != NULL ? link->prepared.device_memory->vectors : NULL,
         .is_unsynchronised = phase->is_unsynchronised,
-        .is_restored = is_resumed(link),
         .takes_means = !is_ring && !job_servers_update(&link->job),
+        .is_restored = is_resumed(link),
         .first_step = phase_rounds_before(phase, link->job.sync_every),
-        .codec = link->job.compress,
+        .codec = codec->kind != CODEC_NONE ? *codec : link->job.compress,
         .group = link->group_memory.group,
         .limits = message->start->limits,
         .devices_id = link->nccl.has_id ? link->nccl.id : NULL,

@@ -72,6 +72,45 @@ static void refuse(struct job job, const char *text, const char *sentence)
     assert_memory_equal(&job, &before, sizeof(job));
 }
 
+/* Behind an optimizer, behind updates of the program's own, and alone. */
+static void a_program_may_say_how_gradients_are_compressed(void **state)
+{
+    (void)state;
+    static const char *const before[] = {"optimizer=sgd\nlr=0.1\n", JOB_OPTIMIZER_OWN, ""};
+    char text[JOB_OPTIMIZER_TEXT_BYTES], error[OPTION_ERROR_BYTES] = "";
+    const struct codec codec = {.kind = CODEC_TOPK, .share_millionths = 10000};
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+        struct job job = sample_job_resolved(
+            SAMPLE_JOB(OWN, "mode=ring", i == 2 ? "optimizer=adam" : "optimizer=auto"));
+        snprintf(text, sizeof(text), "%s", before[i]);
+        assert_string_equal(job_text_codec(text), "");
+        job_encode_codec(&codec, text);
+        assert_string_equal(job_text_codec(text), "compress=topk:0.01\n");
+        assert_int_equal(job_take_optimizer(&job, text, error, sizeof(error)), STATUS_OK);
+        assert_int_equal(job.compress.kind, CODEC_TOPK);
+        assert_int_equal(job.compress.share_millionths, 10000);
+    }
+}
+
+static void compression_that_differs_from_the_jobs_is_refused(void **state)
+{
+    (void)state;
+    char error[OPTION_ERROR_BYTES] = "";
+    struct job job = sample_job_resolved(SAMPLE_JOB(OWN, "mode=ring", "compress=fp16"));
+    refuse(job, JOB_OPTIMIZER_OWN "compress=bf16\n",
+           "compresses gradients by bf16, and the job has --compress fp16");
+    refuse(job, JOB_OPTIMIZER_OWN "compress=zip\n", "zip");
+    refuse(job, JOB_OPTIMIZER_OWN "compress=fp16\nworkers=9\n", "is no line of its own");
+    assert_int_equal(
+        job_take_optimizer(&job, JOB_OPTIMIZER_OWN "compress=fp16\n", error, sizeof(error)),
+        STATUS_OK);
+    struct job local = sample_job_resolved(SAMPLE_JOB(OWN, "mode=local"));
+    assert_int_equal(
+        job_take_optimizer(&local, JOB_OPTIMIZER_OWN "compress=fp16\n", error, sizeof(error)),
+        STATUS_OK);
+    assert_int_equal(local.compress.kind, CODEC_NONE); // nothing travels
+}
+
 static void a_rate_that_differs_by_its_rounding_is_the_jobs(void **state)
 {
     (void)state;
@@ -132,6 +171,8 @@ int main(void)
         cmocka_unit_test(the_default_optimizer_is_the_programs_where_it_has_one),
         cmocka_unit_test(a_job_takes_what_another_process_has_written),
         cmocka_unit_test(updates_of_its_own_make_the_optimizer_the_programs),
+        cmocka_unit_test(a_program_may_say_how_gradients_are_compressed),
+        cmocka_unit_test(compression_that_differs_from_the_jobs_is_refused),
         cmocka_unit_test(a_rate_that_differs_by_its_rounding_is_the_jobs),
         cmocka_unit_test(a_remedy_of_momentum_waits_for_the_programs_optimizer),
         cmocka_unit_test(what_no_option_could_have_is_refused),

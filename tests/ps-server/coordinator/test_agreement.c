@@ -181,8 +181,16 @@ static void programs_whose_optimizers_differ_are_named_with_the_value(void **sta
          "it has beta1=0.5, and the others have an optimizer that the program has named"},
         {"ring", SGD, "optimizer=\x1b[2J\n", "it has optimizer=?[2J, and"},
         {"ps-sync", JOB_OPTIMIZER_OWN, NULL,
-         "worker 0 (host node): its program makes the updates itself, and mode ps-sync has "
-         "servers"},
+         "worker 0 (host node): its program makes the updates itself, and in mode ps-sync servers "
+         "do, unless --server-optimizer is none"},
+        {"ps-async", JOB_OPTIMIZER_OWN, NULL, "itself, and in mode ps-async servers do"},
+        {"ring", JOB_OPTIMIZER_OWN "compress=fp16\n", JOB_OPTIMIZER_OWN,
+         "worker 1 (host node): its compression of gradients differs: it has none, and the others "
+         "have fp16"},
+        {"ps-sync", SGD "compress=fp16\n", SGD "compress=\x1b[2J\n",
+         "it has ?[2J, and the others have fp16"},
+        {"ps-sync", SGD "compress=fp16\n", "optimizer=sgd\nlr=0.1\nmomentum=0.8\n",
+         "its optimizer differs: it has momentum=0.8, and the others have momentum=0.9"},
         {"ps-sync", NULL, NULL, "worker 0 (host node): neither --optimizer nor its program says"},
         {"ps-sync", "optimizer=\x1b[2J\n", NULL, "worker 0 (host node): "},
     };

@@ -59,6 +59,11 @@ int main(int argc, char **argv)
     if (strncmp(then, "say", 3) == 0) {
         say_optimizer(ringside, job.rank, strcmp(then, "say otherwise") == 0);
     }
+    if (strncmp(then, "compress", strlen("compress")) == 0) {
+        int differs = strcmp(then, "compress otherwise") == 0 && job.rank == 1;
+        check(ringside_set_compression(ringside, "none")); // the last one counts
+        check(ringside_set_compression(ringside, differs ? "bf16" : "fp16"));
+    }
     if (keeps) {
         check(ringside_keep_gradients(ringside));
     }

@@ -216,7 +216,10 @@ class Strided(torch.nn.Module):
 linear = lambda: torch.nn.Linear(2, 2)
 refusal(lambda: linear().double())
 refusal(Strided)
-refusal(linear, compression=hvd.Compression.fp16)
+class Half:
+    pass
+
+refusal(linear, compression=Half)
 refusal(linear, backward_passes_per_step=0)
 refusal(linear, groups=[[1]])
 refusal(linear, updates="nobody")
@@ -237,7 +240,7 @@ def test_what_is_not_offered_is_refused_by_name(tmp_path: Path) -> None:
     lines = run(tmp_path, REFUSED, workers=1).lines[0]
     wanted = ["the parameter weight is torch.float64, and gradients travel as float32",
               "the parameter gaps has gaps or overlaps (strides (8, 1)): make it contiguous",
-              "Compression.fp16 is an option of the job here", "must be at least 1",
+              "Half'>: gradients travel by the job's exchange, which has Compression.fp16", "must be at least 1",
               "the job's --bucket-mb says", "are made by 'script' or 'job', not 'nobody'",
               "DistributedOptimizer has Average and Sum", "no parameter that wants a gradient",
               "named_parameters lacks 2 of the optimizer's 2 parameters", "taken",

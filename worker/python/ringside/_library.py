@@ -170,6 +170,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ready": (ctypes.c_int, [_POINTER, ctypes.c_uint32]),
     "end_step": (ctypes.c_int, [_POINTER]),
     "set_optimizer": (ctypes.c_int, [_POINTER, ctypes.POINTER(OptimizerDescription)]),
+    "set_compression": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
     "set_groups": (
         ctypes.c_int,
         [

@@ -129,7 +129,7 @@ def _check_backend() -> None:
 def DistributedOptimizer(
     optimizer: Any,
     name: str | None = None,
-    compression: Compressor = Compression.none,
+    compression: type[Compressor] = Compression.none,
     sparse_as_dense: bool = False,
     gradient_predivide_factor: float = 1.0,
     op: ReduceOp = Average,

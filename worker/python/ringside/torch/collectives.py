@@ -20,7 +20,6 @@ import torch
 
 from ringside import _job
 from ringside._library import Among, UnsupportedError
-from ringside.torch import compression as compressions
 from ringside.torch.compression import Compression, Compressor
 
 
@@ -180,14 +179,15 @@ def allreduce(
     tensor: torch.Tensor,
     average: bool | None = None,
     name: str | None = None,
-    compression: Compressor = Compression.none,
+    compression: type[Compressor] = Compression.none,
     op: ReduceOp | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
     """The mean, or what `op` says, of the tensors of all processes."""
-    compressions.check(compression)
-    return _reduce(tensor, choose(op, average), prescale_factor, postscale_factor)
+    sent, context = compression.compress(tensor)
+    result = _reduce(sent, choose(op, average), prescale_factor, postscale_factor)
+    return compression.decompress(result, context)
 
 
 def allreduce_(

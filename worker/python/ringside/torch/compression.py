@@ -1,30 +1,100 @@
-"""Compression, as Horovod has it. Here the job says how gradients travel."""
+"""Compression, as Horovod has it: types that travel in the place of float32.
+
+allreduce() casts what it sends, and casts the result back, as Horovod does. The gradients of a
+DistributedOptimizer are encoded by the job's exchange instead, as --compress says it: in every
+mode, and what an encoding loses is added to the next gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
 
 from ringside._library import UnsupportedError
 
 
 class Compressor:
-    """A name for how gradients travel."""
+    """What a tensor becomes before it is sent, and after. The base of others, too."""
 
-    def __init__(self, name: str, option: str):
-        self.name, self.option = name, option
+    codec: str | None = None  # the same as a value of the job's --compress; None: there is none
 
-    def __repr__(self) -> str:
-        return f"Compression.{self.name}"
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """What is sent, and what decompress needs of the tensor."""
+        raise NotImplementedError
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
+        raise NotImplementedError
+
+
+class NoneCompressor(Compressor):
+    """Everything as it is."""
+
+    codec = "none"
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
+        return tensor
+
+
+def _cast(tensor: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, Any]:
+    is_float = isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
+    return (tensor.to(kind), tensor.dtype) if is_float else (tensor, None)
+
+
+def _cast_back(tensor: torch.Tensor, kind: Any) -> torch.Tensor:
+    return tensor if kind is None else tensor.to(kind)
+
+
+class FP16Compressor(Compressor):
+    """Floats as halves."""
+
+    codec = "fp16"
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        return _cast(tensor, torch.float16)
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
+        return _cast_back(tensor, context)
+
+
+class BF16Compressor(Compressor):
+    """Floats as bfloat16. Horovod has none of it."""
+
+    codec = "bf16"
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        return _cast(tensor, torch.bfloat16)
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
+        return _cast_back(tensor, context)
 
 
 class Compression:
-    """The values of DistributedOptimizer's `compression`."""
+    """The values of `compression`."""
 
-    none = Compressor("none", "")
-    fp16 = Compressor("fp16", "--compress fp16")
+    none = NoneCompressor
+    fp16 = FP16Compressor
+    bf16 = BF16Compressor
 
 
-def check(compression: Compressor) -> None:
-    """Refuses what only the job's options can do."""
-    if compression is not Compression.none:
-        option = getattr(compression, "option", "--compress")
+def codec_of(compression: type[Compressor]) -> str:
+    """By which the exchange of gradients does the same; "" if it is to do nothing."""
+    codec = getattr(compression, "codec", None)
+    if codec is None:
         raise UnsupportedError(
-            f"{compression!r} is an option of the job here: leave it out of the script, and say "
-            f"`ringside run {option}`"
+            f"compression={compression!r}: gradients travel by the job's exchange, which has "
+            "Compression.fp16 and bf16, and by the job's options also int8 and topk "
+            "(`ringside run --compress topk:0.01`); one of your own goes with allreduce()"
         )
+    return "" if codec == "none" else codec

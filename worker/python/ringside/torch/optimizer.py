@@ -416,7 +416,7 @@ def _factors(op: ReduceOp, predivide: float, makes_updates: bool) -> tuple[float
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Iterable[tuple[str, torch.Tensor]] | None = None,
-    compression: Compressor = Compression.none,
+    compression: type[Compressor] = Compression.none,
     backward_passes_per_step: int = 1,
     op: ReduceOp = Average,
     gradient_predivide_factor: float = 1.0,
@@ -445,7 +445,7 @@ def DistributedOptimizer(
             "a second DistributedOptimizer: a process has one; give one optimizer the parameters "
             "of both models, as groups"
         )
-    compressions.check(compression)
+    codec = compressions.codec_of(compression)
     if num_groups or groups is not None:
         raise UnsupportedError("groups: the job's --bucket-mb says how gradients travel together")
     if sparse_as_dense:
@@ -462,6 +462,8 @@ def DistributedOptimizer(
 
     find_factors()  # refuses, before anything is changed
     pairs = name_parameters(optimizer, named_parameters)
+    if codec:
+        _job.current().call("set_compression", codec.encode())
     exchange = Exchange(optimizer, pairs, passes, find_factors, makes_updates, overlap_forward)
     _job.current().optimizer = optimizer
     optimizer._ringside = exchange
