@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
-from jobs import completed, run
+import test_distributed
+import test_elastic
+from jobs import BUILD, LIMIT, PRELUDE, completed, environment, run, warm_python
 from test_optimizer import ADAM, MOMENTUM, TRAIN, plain
 
 NONE = ("--server-optimizer", "none")
@@ -99,3 +103,35 @@ def test_what_servers_without_updates_cannot_do_is_refused(tmp_path: Path) -> No
     assert lbfgs.code == 1 and "LBFGS computes gradients within its step" in lbfgs.text, lbfgs.text
     servers = run(tmp_path, script, mode="ps-sync", variables={"RINGSIDE_UPDATES": "script"})
     assert servers.code == 1 and "--mode ps-sync with --server-optimizer none" in servers.text
+
+
+def test_the_others_go_on_from_the_last_commit(tmp_path: Path) -> None:
+    found = []
+    script = test_elastic.ADAM.replace("Adam(", "NAdam(").replace("{last}", "20")
+    script = script.replace("{strike}", test_elastic.KILL.format(rank=1))
+    for mode, options in (("ring", ()), ("ps-sync", NONE)):
+        ended = run(tmp_path, script, "--on-loss", "commit", *options, workers=3, mode=mode)
+        assert ended.code == 0 and ended.summary["workers_lost"] == 1, ended.text
+        found.append(test_elastic.ends(ended))
+    assert len(found[0]) == 2 and found[0] == found[1], found
+
+
+def test_the_hook_of_ddp_exchanges_by_servers(tmp_path: Path) -> None:
+    script = test_distributed.OWN.replace("HOW", test_distributed.HOOK)
+    ring = completed(tmp_path, script, prelude="")
+    means = completed(tmp_path, script, *NONE, prelude="", mode="ps-sync")
+    assert ring.summary["params_digest"] == means.summary["params_digest"], means.text
+    assert means.summary["steps"] == 12, means.summary
+
+
+def test_a_comparison_shows_the_same_digest(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PRELUDE + TRAIN.format(optimizer=ADAM))
+    ended = subprocess.run(
+        [str(BUILD / "deploy" / "ringside"), "compare", "-n", "2", "--modes", "ring,ps-sync", *NONE,
+         "--out", str(tmp_path / "out"), "--", warm_python(), str(path)],
+        env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+    digests = {json.loads(file.read_text())["params_digest"]
+               for file in (tmp_path / "out").rglob("summary.json")}
+    assert ended.returncode == 0 and len(digests) == 1, ended.stdout
