@@ -30,6 +30,9 @@ bool member_handle(struct member *member, const struct envelope *envelope,
     if (message->kind == MESSAGE_HEARTBEAT && message->patience_ms > 0) {
         member->patience_ms = message->patience_ms;
     }
+    if (message->kind == MESSAGE_HEARTBEAT && message->reason == STATUS_AGAIN) {
+        member_come_back(member, clock_now_ms());
+    }
     if (message->kind == MESSAGE_HEARTBEAT && message->clock != NULL) {
         trace_add_ping(member->channel->trace,
                        &(struct trace_ping){.sent_ns = message->clock->asked_ns,
@@ -402,5 +405,7 @@ void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
             log_debug("heartbeat not sent");
         }
     }
+    bool was_alone = member->is_alone;
     member_judge(member, now_ms);
+    member->alone_step = was_alone ? member->alone_step : step;
 }

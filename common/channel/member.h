@@ -61,14 +61,16 @@ struct member {
     uint64_t coordinator_heard_ms, patience_ms, closed_ms;
     struct attention attention;
 
-    // For how long it waits for another coordinator when its own was killed; 0: it does not. The
-    // caller sets it, before member_join if this member was in the job before, and looks whether it
-    // is without one (is_alone).
+    // For how long it waits for another coordinator when its own was killed, or fell silent; 0: it
+    // does not. The caller sets it, before member_join if this member was in the job before, and
+    // looks whether it is without one (is_alone).
     uint64_t outlast_ms;
-    const char *endpoint; // of the coordinator; borrowed
-    bool is_alone;        // knocks at the endpoint, until member_return or STOP
-    bool must_knock;      // a new connection is made, on which nothing was said yet
-    uint64_t alone_ms;    // since when
+    const char *endpoint;          // of the coordinator; borrowed
+    bool is_alone;                 // knocks at the endpoint, until member_return or STOP
+    bool must_knock;               // nothing was said yet on the connection that there is
+    uint64_t alone_ms, knocked_ms; // since when; when the newest connection was made
+    uint64_t lost_ms, alone_step;  // the coordinator's last sign; the step when it was missed
+    uint32_t epoch;                // coordinators that have taken it in since its generation began
 
     // Why the coordinator ended the job, once it did.
     enum status stop_status; // STATUS_OK: completed
@@ -111,9 +113,9 @@ bool member_is_due(const struct member *member, uint64_t now_ms);
  * borrowed until the next call. */
 void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms);
 
-/* Sends a heartbeat if one is due. Marks the member as stopped if the coordinator has been silent
- * for too long, or its connection was closed; or goes on without it. `step` is this member's step.
- * Call it before each receive, at least every MEMBER_TURN_MS. */
+/* Sends a heartbeat if one is due. If the coordinator has been silent for too long, or its
+ * connection was closed, goes on without it, or marks the member as stopped. `step` is this
+ * member's step. Call it before each receive, at least every MEMBER_TURN_MS. */
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step);
 
 /* Whether what is sent to the coordinator may arrive. */
@@ -123,8 +125,14 @@ bool member_reaches(const struct member *member);
  * are filled in. Without memory it does so at the next call. */
 void member_knock(struct member *member, const struct job *job, struct message *back);
 
-/* There is a coordinator again that knows this member. */
-void member_return(struct member *member);
+/* There is a coordinator again that knows this member, by its GO. */
+void member_return(struct member *member, const struct message *go);
+
+/* What BACK says of the member itself. */
+void member_describe(const struct member *member, uint64_t now_ms, struct wire_back *back);
+
+/* The coordinator, which is there, has begun anew: this member says who it is. */
+void member_come_back(struct member *member, uint64_t now_ms);
 
 /* Gives up: tells the coordinator why. */
 void member_leave(struct member *member, enum status reason, const char *text);

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// How long a connection may take to come about before another one is made.
+#define KNOCK_AGAIN_MS 5000
+
 void member_mark_stopped(struct member *member, enum status status, const char *text)
 {
     if (!member->is_stopped) {
@@ -28,14 +31,41 @@ bool member_reconnect(struct member *member)
     return true;
 }
 
-/* The coordinator was killed, and this member goes on. */
-static void begin_alone(struct member *member, uint64_t now_ms)
+/* The coordinator was killed, or is silent, and this member goes on. */
+static void begin_alone(struct member *member, uint64_t lost_ms, uint64_t now_ms)
 {
-    log_warn("the coordinator was lost: its connection was closed; training goes on as far as it "
-             "can, and waits up to %g s for the next one (--outlast)",
-             (double)member->outlast_ms / 1000);
     member->is_alone = true;
+    member->lost_ms = lost_ms;
     member->alone_ms = now_ms;
+}
+
+static void say_alone(const struct member *member, const char *how)
+{
+    log_warn("the coordinator was lost: %s; training goes on as far as it can, and waits up to %g "
+             "s for the next one (--outlast)",
+             how, (double)member->outlast_ms / 1000);
+}
+
+void member_come_back(struct member *member, uint64_t now_ms)
+{
+    if (member->outlast_ms == 0 || member->is_stopped) {
+        return; // it has no place there any more, and is told so
+    }
+    if (!member->is_alone) {
+        log_info("the coordinator was away, and asks who is there");
+        begin_alone(member, now_ms, now_ms);
+    }
+    member->must_knock = true;
+}
+
+/* Whether the connection is closed, or has not come about: while a network is cut, the system waits
+ * ever longer before it tries again. */
+static bool must_reconnect(const struct member *member, uint64_t now_ms)
+{
+    struct transport *transport = member->channel->transport;
+    return member->closed_ms != 0 || transport_has_left(transport, member->coordinator) ||
+           (now_ms - member->knocked_ms >= KNOCK_AGAIN_MS &&
+            transport_handshake(transport, member->coordinator) != HANDSHAKE_DONE);
 }
 
 static void knock_or_give_up(struct member *member, uint64_t now_ms)
@@ -47,9 +77,9 @@ static void knock_or_give_up(struct member *member, uint64_t now_ms)
                  (double)member->outlast_ms / 1000);
         log_error("%s", text);
         member_mark_stopped(member, STATUS_UNREACHABLE, text);
-    } else if (member->closed_ms != 0 ||
-               transport_has_left(member->channel->transport, member->coordinator)) {
-        member->must_knock = member_reconnect(member);
+    } else if (must_reconnect(member, now_ms) && member_reconnect(member)) {
+        member->must_knock = true;
+        member->knocked_ms = now_ms;
     }
 }
 
@@ -74,11 +104,37 @@ void member_knock(struct member *member, const struct job *job, struct message *
     free(text);
 }
 
-void member_return(struct member *member)
+void member_describe(const struct member *member, uint64_t now_ms, struct wire_back *back)
+{
+    back->alone_ms = now_ms - member->lost_ms;
+    back->alone_step = member->alone_step;
+    back->epoch = member->epoch;
+}
+
+void member_return(struct member *member, const struct message *go)
 {
     log_info("there is a coordinator again");
     member->is_alone = false;
+    member->epoch = go->generation;
     member->coordinator_heard_ms = clock_now_ms();
+}
+
+/* The coordinator is gone, or this member is cut off from it, which comes to the same. */
+static void lose_coordinator(struct member *member, bool is_closed, uint64_t now_ms)
+{
+    char how[80] = "its connection was closed";
+    uint64_t heard_ms = member->coordinator_heard_ms;
+    if (!is_closed) {
+        snprintf(how, sizeof(how), "nothing heard for %.1f s", (double)(now_ms - heard_ms) / 1000);
+    }
+    if (member->outlast_ms > 0) {
+        say_alone(member, how);
+        begin_alone(member, is_closed ? member->closed_ms : heard_ms, now_ms);
+        member->closed_ms = now_ms; // whatever still comes by this connection is not heard
+        return;
+    }
+    log_error("the coordinator was lost: %s", how);
+    member_mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
 }
 
 void member_judge(struct member *member, uint64_t now_ms)
@@ -99,18 +155,7 @@ void member_judge(struct member *member, uint64_t now_ms)
     }
     bool is_closed = member->closed_ms != 0 && now_ms - member->closed_ms >= MEMBER_CLOSED_MS;
     bool is_silent = now_ms - member->coordinator_heard_ms >= member->patience_ms;
-    if (member->is_stopped || (!is_closed && !is_silent)) {
-        return;
+    if (!member->is_stopped && (is_closed || is_silent)) {
+        lose_coordinator(member, is_closed, now_ms);
     }
-    if (is_closed && member->outlast_ms > 0) {
-        begin_alone(member, now_ms);
-        return;
-    }
-    if (is_closed) {
-        log_error("the coordinator was lost: its connection was closed");
-    } else {
-        log_error("the coordinator was lost: nothing heard for %.1f s",
-                  (double)(now_ms - member->coordinator_heard_ms) / 1000);
-    }
-    member_mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
 }

@@ -89,35 +89,35 @@ struct message {
                              // PARAMS: whose these are, or how many marks were passed
     uint64_t patience_ms;    // HEARTBEAT of the coordinator: how long it may be silent; 0: not said
     uint64_t flow;           // its number in a timeline; 0: it is in none
-    uint32_t generation;     // WELCOME, BACK: how often the job has gone on with other processes
-    enum status reason;
-    const char *text; // never NULL after decode
+    uint32_t generation;     // WELCOME, BACK: how often the job has gone on with other processes;
+                             // GO: how many coordinators have taken its members in since
+    enum status reason;      // HEARTBEAT with AGAIN: the coordinator has begun anew: say BACK
+    const char *text;        // never NULL after decode
 
     // Parts. Each kind has those that the table of wire.c says, the others are NULL; borrowed.
-    const struct wire_member *member; // JOIN, READY, DONE, BACK
-    const struct layout *layout;      // READY of a worker, START, BACK
-    const struct optimizer_groups
-        *groups;                          // READY, START: of a program of its own, with runs; PUSH:
-                                          // without. Counts, order and finiteness are checked
-    const struct wire_report *report;     // REPORT, DONE; SNAPSHOT, WELCOME: of the open period
-    const struct wire_slices *slices;     // SNAPSHOT of a worker, WELCOME: ranks' parts of that
-    const struct wire_start *start;       // START, TRY, BACK
-    const struct wire_nccl *nccl;         // READY of a worker, START; where NCCL is used
-    const struct all_reduce_path *path;   // TRIED: to the next worker
-    const struct wire_passed *passed;     // PASSED
-    const struct wire_back *back;         // BACK
-    const struct wire_decision *decision; // PROCEED
-    const struct wire_sum *sum;           // SUM; BACK: the last that is over
-    const struct wire_outcome *outcome;   // PARAMS of unsynchronised workers
-    const struct wire_hello *hello;       // HELLO
-    const struct wire_probe *probe;       // PROBE
-    const struct wire_offer *offer;       // OFFER
-    const struct wire_piece *piece;       // PIECE, FETCH
-    const struct wire_collect *collect;   // COLLECT
-    const struct wire_wait *wait;         // HEARTBEAT of a member that waits for another one
-    const struct wire_clock *clock;       // HEARTBEAT, where there is a timeline
-    const struct wire_loan *loan;         // RETURN; kinds that carry values: where they are
-    const unsigned char *seal_key;        // WELCOME: (WIRE_SEAL_KEY_BYTES)
+    const struct wire_member *member;      // JOIN, READY, DONE, BACK
+    const struct layout *layout;           // READY of a worker, START, BACK
+    const struct optimizer_groups *groups; // READY, START, BACK: of a program, with runs; PUSH:
+                                           // without. Counts, order and finiteness are checked
+    const struct wire_report *report;      // REPORT, DONE; SNAPSHOT, WELCOME: of the open period
+    const struct wire_slices *slices;      // SNAPSHOT of a worker, WELCOME: ranks' parts of that
+    const struct wire_start *start;        // START, TRY, BACK
+    const struct wire_nccl *nccl;          // READY of a worker, START; where NCCL is used
+    const struct all_reduce_path *path;    // TRIED: to the next worker
+    const struct wire_passed *passed;      // PASSED
+    const struct wire_back *back;          // BACK
+    const struct wire_decision *decision;  // PROCEED
+    const struct wire_sum *sum;            // SUM; BACK: the last that is over
+    const struct wire_outcome *outcome;    // PARAMS of unsynchronised workers
+    const struct wire_hello *hello;        // HELLO
+    const struct wire_probe *probe;        // PROBE
+    const struct wire_offer *offer;        // OFFER
+    const struct wire_piece *piece;        // PIECE, FETCH
+    const struct wire_collect *collect;    // COLLECT
+    const struct wire_wait *wait;          // HEARTBEAT of a member that waits for another one
+    const struct wire_clock *clock;        // HEARTBEAT, where there is a timeline
+    const struct wire_loan *loan;          // RETURN; kinds that carry values: where they are
+    const unsigned char *seal_key;         // WELCOME: (WIRE_SEAL_KEY_BYTES)
 
     struct span span;
     const float *values; // span.count floats, or NULL; borrowed. After decode NULL for a loan

@@ -25,6 +25,7 @@
     X(params_digest)    \
     X(tensors)          \
     X(device)           \
+    X(optimizer)        \
     X(figures)
 
 #define REPORT_NUMBERS(X) \
@@ -81,7 +82,12 @@
     X(begin_step)       \
     X(sum_round)        \
     X(snapshot_step)    \
-    X(trained_ms)
+    X(trained_ms)       \
+    X(alone_ms)         \
+    X(alone_step)       \
+    X(epoch)            \
+    X(has_commit)       \
+    X(commit_step)
 
 #define DECISION_NUMBERS(X) \
     X(period)               \
@@ -173,6 +179,7 @@ static bool unpack_member(const Wire__Member *from, struct wire_member *to)
     MEMBER_NUMBERS(COPY)
     MEMBER_TEXTS(COPY)
     return strlen(from->tensors) < WIRE_TENSORS_BYTES &&
+           strlen(from->optimizer) < WIRE_OPTIMIZER_BYTES &&
            strlen(from->figures) < WIRE_FIGURES_BYTES && unpack_role(from->role, &to->role);
 }
 

@@ -27,8 +27,9 @@ enum wire_transport {
 #define WIRE_TRANSPORTS_ALL 31u
 
 // Of texts of a member, with the '\0'.
-#define WIRE_TENSORS_BYTES ((size_t)16 * 1024)
-#define WIRE_FIGURES_BYTES 128
+#define WIRE_TENSORS_BYTES   ((size_t)16 * 1024)
+#define WIRE_FIGURES_BYTES   128
+#define WIRE_OPTIMIZER_BYTES 512 // JOB_OPTIMIZER_TEXT_BYTES
 
 enum member_role { ROLE_WORKER = 1, ROLE_SERVER = 2 };
 
@@ -50,6 +51,7 @@ struct wire_member {
     const char *device;
     uint64_t tensor_count; // READY of a program of its own: how many its model has
     const char *tensors;   // likewise: the first of them, each a line "COUNT NAME"
+    const char *optimizer; // BACK: what a program of its own says of it, as READY's text
     const char *figures;   // READY of a worker: M,M,M/D,D,D of its pixels; "": they have none
 };
 
@@ -127,6 +129,11 @@ struct wire_back {
     uint64_t sum_round;     // how many sums are over
     uint64_t snapshot_step; // the newest that it has offered, and has no more; 0: none
     uint64_t trained_ms;    // since its generation has begun to train; 0: it has not
+    uint64_t alone_ms;      // since the last sign of the coordinator that it has lost
+    uint64_t alone_step;    // its step when it noticed that
+    uint64_t commit_step;   // if has_commit: after how many steps
+    uint32_t epoch;         // how many coordinators have taken it in since its generation began
+    bool has_commit;        // of a program that commits: it has something to go back to
 };
 
 /* Says that a period was evaluated. */

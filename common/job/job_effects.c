@@ -194,8 +194,8 @@ static const struct effect effects[] = {
     {"min-workers", "1", job_may_go_on,
      "--on-loss redeal, shrink or commit, and more than one worker"},
     {"outlast", "0|60", job_outlasts_coordinator,
-     "another mode than local, a model of ours, servers on hosts, and --security other than "
-     "auth-only"},
+     "another mode than local, servers on hosts, and where a program of its own has some, "
+     "--coordinator-role alone or --on-loss commit"},
     {"without-ranks", "none", has_several, "another mode than local, and more than one worker"},
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };

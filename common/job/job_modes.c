@@ -1,6 +1,8 @@
 /* Looks through the modes of a job. */
 #include "common/job/job_modes.h"
 
+#include "common/job/carriers.h"
+
 #include <string.h>
 
 #define WHY_BYTES 256
@@ -58,11 +60,21 @@ bool job_servers_update(const struct job *job)
     return job_has_servers(job) && job->server_optimizer != SERVER_OPTIMIZER_NONE;
 }
 
+/* Nothing that members exchange goes through the coordinator's process. */
+static bool needs_no_coordinator(const struct job *job)
+{
+    return !job_has_servers(job) || job->coordinator_role == COORDINATOR_APART;
+}
+
+bool job_may_begin_anew(const struct job *job)
+{
+    return !job_is_external(job) || job_may_commit(job);
+}
+
 bool job_outlasts_coordinator(const struct job *job)
 {
     return job->outlast > 0 && (job_has_mode(job, MODE_RING) || job_has_servers(job)) &&
-           !job_has_gpu_servers(job) && !job_is_external(job) &&
-           job->security != SECURITY_AUTH_ONLY;
+           !job_has_gpu_servers(job) && (job_may_begin_anew(job) || needs_no_coordinator(job));
 }
 
 uint32_t job_outlast_ms(const struct job *job)
@@ -72,8 +84,7 @@ uint32_t job_outlast_ms(const struct job *job)
 
 bool job_trains_alone(const struct job *job)
 {
-    return job_outlasts_coordinator(job) &&
-           (!job_has_servers(job) || job->coordinator_role == COORDINATOR_APART);
+    return job_outlasts_coordinator(job) && needs_no_coordinator(job);
 }
 
 bool job_is_unsynchronised_in(const struct job *job, enum mode_kind kind)

@@ -23,9 +23,12 @@ bool job_servers_update(const struct job *job);
 /* NCCL adds up the gradients of its ring phases: then the bits of the job are NCCL's. */
 bool job_has_nccl(const struct job *job);
 
-/* Members do not end when their coordinator is lost, and wait for the next one. Programs of their
- * own have told it more than ours have, keys of --security auth-only end with it, and so does GPU
- * memory that others map. */
+/* Whether members can go back to what the job had before, and join a coordinator anew. A program of
+ * its own can that commits (--on-loss commit). */
+bool job_may_begin_anew(const struct job *job);
+
+/* Members do not end when their coordinator is lost, and wait for the next one. GPU memory that
+ * others map ends with its process, and a program that cannot begin anew needs every server. */
 bool job_outlasts_coordinator(const struct job *job);
 uint32_t job_outlast_ms(const struct job *job); // for how long; 0: they end
 

@@ -94,7 +94,9 @@ enum status dealer_reopen(struct dealer *dealer, void *context, const struct gua
                           const char *endpoint)
 {
     struct dealer anew;
-    enum status status = dealer_open(&anew, context, guard, endpoint);
+    struct guard as_before = *guard; // who has shown keys shows them again
+    as_before.leaves_clear = guard->leaves_clear && !dealer->has_keys;
+    enum status status = dealer_open(&anew, context, &as_before, endpoint);
     if (status == STATUS_OK) {
         anew.notes_end = dealer->notes_end;
         dealer_close(dealer, 0);

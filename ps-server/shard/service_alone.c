@@ -1,11 +1,13 @@
 /* What a shard does when the coordinator of its job is lost: it serves its workers, if they can go
  * on, and knocks where the next one will listen. */
+#include "common/base/clock.h"
 #include "common/job/job_modes.h"
 #include "ps-server/shard/service_state.h"
 
 void service_prepare_alone(struct service *service)
 {
-    service->member.outlast_ms = job_outlast_ms(&service->job);
+    bool may_stay = job_may_begin_anew(&service->job) || service->is_running;
+    service->member.outlast_ms = may_stay ? job_outlast_ms(&service->job) : 0;
 }
 
 /* Whether a coordinator can take it in as it is. If one shard was lost with the coordinator,
@@ -22,10 +24,11 @@ void service_knock(struct service *service)
         return;
     }
     bool goes_on = may_go_on(service);
-    const struct wire_back back = {
-        .begin_step = member->begin_step,
+    struct wire_back back = {
+        .begin_step = service->begin_step > 0 ? service->begin_step : member->begin_step,
         .snapshot_step = service_checkpoint_let_go(service),
     };
+    member_describe(member, clock_now_ms(), &back);
     const struct wire_start start = {.phase = goes_on ? service->next_phase - 1 : 0};
     struct message message = {
         .kind = MESSAGE_BACK,
@@ -38,11 +41,11 @@ void service_knock(struct service *service)
     member_knock(member, &service->job, &message);
 }
 
-void service_go(struct service *service)
+void service_go(struct service *service, const struct message *go)
 {
     service->is_running = true;
     if (service->member.is_alone) {
-        member_return(&service->member);
+        member_return(&service->member, go);
         service_checkpoint_offer_again(service);
     }
 }

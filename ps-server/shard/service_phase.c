@@ -315,6 +315,7 @@ enum status service_begin_phase(struct service *service, const struct message *m
     }
     service->next_phase++;
     service->is_running = false;
+    service->begin_step = message->step;
     // Workers have all they need of the last phase, and read nothing of it any more.
     service_add_counts(service);
     shard_destroy(service->shard);

@@ -34,6 +34,7 @@ struct service {
     struct job job;
     uint32_t index;      // of its shard, among those of the job
     uint32_t next_phase; // that the next START begins
+    uint64_t begin_step; // of a program that commits: steps made that its workers go on from
     bool is_running;     // the phase before that one: GO came, and no START since
     struct shard *shard; // of this phase; NULL before, and in a phase without servers
     struct far_workers far;
@@ -79,7 +80,7 @@ enum status service_begin_phase(struct service *service, const struct message *m
 enum status service_strike(struct service *service);
 
 /* GO came: the phase runs, or there is a coordinator again (service_alone.c). */
-void service_go(struct service *service);
+void service_go(struct service *service, const struct message *go);
 
 /* Before each look at the coordinator: for how long this shard would wait for the next one. */
 void service_prepare_alone(struct service *service);

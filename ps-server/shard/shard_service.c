@@ -156,7 +156,7 @@ static enum status handle_coordinator(struct service *service, const struct mess
         return service_begin_phase(service, message);
     }
     if (message->kind == MESSAGE_GO) {
-        service_go(service); // there is nothing to do: workers speak first
+        service_go(service, message); // there is nothing to do: workers speak first
         return STATUS_OK;
     }
     enum status status = service_checkpoint_handle(service, message, &is_ready);

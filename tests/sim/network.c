@@ -371,6 +371,15 @@ static void leave_connection(struct connection *connection, uint32_t side, bool 
     launch(&connection->ways[side], NULL, NULL);
 }
 
+void network_disconnect(struct network *network, struct transport *transport, uint64_t peer)
+{
+    uint32_t side;
+    struct connection *connection = find(network, transport, peer, &side);
+    if (connection != NULL) {
+        leave_connection(connection, side, true);
+    }
+}
+
 static void leave(struct network *network, struct transport *transport, bool is_orderly)
 {
     for (uint32_t i = 0; i < network->connection_count; i++) {

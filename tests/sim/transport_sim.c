@@ -139,6 +139,7 @@ enum status transport_connect(struct transport *transport, const char *endpoint,
 
 enum status transport_reconnect(struct transport *transport, const char *endpoint, uint64_t *peer)
 {
+    network_disconnect(world_network(), transport, *peer);
     return transport_connect(transport, endpoint, peer);
 }
 

@@ -39,6 +39,9 @@ uint32_t network_new_port(struct network *network);
 uint64_t network_connect(struct network *network, struct transport *transport,
                          const char *endpoint);
 
+/* Closes it on the side that calls the other one by this number. */
+void network_disconnect(struct network *network, struct transport *transport, uint64_t peer);
+
 /* As transport_send. */
 enum status network_send(struct network *network, const struct transport *transport, uint64_t peer,
                          const struct parcel *header, const struct payload *payload);

@@ -167,6 +167,7 @@ enum status handle_join(struct ringside *ringside)
     }
     ringside->asked = ringside->job;
     ringside->joins_by.has_rank = true; // from here on
+    ringside->joins_by.outlast_ms = job_outlast_ms(&ringside->job);
     ringside->joins_by.rank = link_number(ringside->link);
     log_set_rank(ringside->rank);
     status = check_job(ringside);

@@ -81,13 +81,21 @@ static void keep_unanswered(struct absence *absence, const struct outbox_entry *
     absence->has_unanswered = true;
 }
 
+static void note_commit(struct absence *absence, uint64_t step)
+{
+    absence->is_committing = true;
+    absence->next_commit_step = step;
+}
+
 void absence_note_told(struct absence *absence, const struct outbox_entry *entry)
 {
     enum message_kind kind = entry->message.kind;
     if (!absence->is_on) {
         return;
     }
-    if (kind == MESSAGE_REPORT) {
+    if (kind == MESSAGE_COMMIT) {
+        note_commit(absence, entry->message.step);
+    } else if (kind == MESSAGE_REPORT) {
         note_report(absence, &entry->message);
     } else if (kind == MESSAGE_SNAPSHOT) {
         absence->snapshot_step = entry->message.step;
@@ -101,6 +109,8 @@ void absence_hold(struct absence *absence, const struct outbox_entry *entry)
     enum message_kind kind = entry->message.kind;
     if (kind == MESSAGE_PASSED || kind == MESSAGE_DONE) {
         keep_unanswered(absence, entry);
+    } else if (kind == MESSAGE_COMMIT) {
+        note_commit(absence, entry->message.step);
     }
     if (kind != MESSAGE_REPORT && kind != MESSAGE_SNAPSHOT) {
         return;
@@ -129,6 +139,11 @@ void absence_note_sum(struct absence *absence, const struct wire_sum *sum)
 {
     if (!absence->is_on) {
         return;
+    }
+    if (absence->is_committing) {
+        absence->is_committing = false;
+        absence->has_commit = true;
+        absence->commit_step = absence->next_commit_step;
     }
     double *values = realloc(absence->sum, sum->count * sizeof(*values));
     if (values == NULL) {
@@ -167,6 +182,13 @@ void absence_tell(struct absence *absence,
         free(absence->held[i]);
     }
     absence->held_count = 0;
+    if (absence->is_committing) {
+        const struct message commit = {.kind = MESSAGE_COMMIT,
+                                       .rank = absence->first,
+                                       .step = absence->next_commit_step,
+                                       .text = ""};
+        tell(context, &commit);
+    }
 }
 
 const struct message *absence_unanswered(const struct absence *absence)

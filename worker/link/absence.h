@@ -9,6 +9,7 @@
  *     GO                         all members are back
  *     REPORT (is_repeated)       of each rank: the sum of what it had reported; each period
  *     REPORT, SNAPSHOT           what came since, in order
+ *     COMMIT                     if it is not over
  *     SUM, PASSED, DONE          what waits for an answer
  *
  * Belongs to the communication thread. */
@@ -42,6 +43,10 @@ struct absence {
     bool has_unanswered;
     double *sum; // (sum_count) the last sum that came; owned
     uint32_t sum_count;
+    // Of a program that commits: after how many steps it did, and whether the sum behind that has
+    // come, by which it knows that all have.
+    uint64_t commit_step, next_commit_step;
+    bool has_commit, is_committing;
 };
 
 /* Of a worker that carries these ranks. */

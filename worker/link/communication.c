@@ -145,7 +145,7 @@ static enum status handle_coordinator(struct link *link, const struct message *m
 {
     bool is_prepared = phase_of(link) == LINK_PREPARED;
     if (message->kind == MESSAGE_GO && link->member.is_alone) {
-        link_alone_return(link);
+        link_alone_return(link, message);
         return STATUS_OK;
     }
     if (message->kind == MESSAGE_TRY && is_prepared) {

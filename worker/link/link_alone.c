@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "worker/link/link_phases.h"
 
@@ -52,11 +53,13 @@ void link_alone_note_go(struct link *link)
         return;
     }
     link->running_ms = clock_now_ms();
-    if (job_trains_alone(&link->job) &&
+    if ((job_trains_alone(&link->job) || job_may_commit(&link->job)) &&
         absence_begin(&link->absence, link->ranks.first, link->ranks.count) != STATUS_OK) {
         log_warn("there is no memory for what a new coordinator would have to be told: if the one "
                  "that is there is lost, this worker ends");
     }
+    link->absence.commit_step = link->prepared.begin_step; // which rank 0 has given to all
+    link->absence.has_commit = link->prepared.begin_step > 0;
 }
 
 /* The phase that runs, or has run and is over for this worker. */
@@ -71,15 +74,16 @@ static uint32_t current_phase(struct link *link)
 
 void link_alone_prepare(struct link *link)
 {
-    link->member.outlast_ms = job_outlast_ms(&link->job);
+    bool may_stay = job_may_begin_anew(&link->job) || link->absence.is_on;
+    link->member.outlast_ms = may_stay ? job_outlast_ms(&link->job) : 0;
 }
 
 /* Whether a coordinator can take this worker in as it is. Between two phases nobody knows who has
  * heard what, and what trials have shown is lost. */
 static bool may_go_on(struct link *link)
 {
-    return link->absence.is_on && !link->absence.is_short && !link->is_connecting &&
-           current_phase(link) >= link->phases.trial_count;
+    return job_trains_alone(&link->job) && link->absence.is_on && !link->absence.is_short &&
+           !link->is_connecting && current_phase(link) >= link->phases.trial_count;
 }
 
 /* The coordinator before may have had pieces of it, and others may have none left. One that was not
@@ -110,12 +114,17 @@ void link_alone_knock(struct link *link)
     uint64_t round = link->sum_round;
     pthread_mutex_unlock(&link->mutex);
     const struct absence *absence = &link->absence;
-    const struct wire_back back = {
-        .begin_step = member->begin_step,
+    bool commits = job_may_commit(&link->job);
+    uint64_t now_ms = clock_now_ms();
+    struct wire_back back = {
+        .begin_step = commits ? link->prepared.begin_step : member->begin_step,
         .sum_round = round,
         .snapshot_step = absence->snapshot_step,
-        .trained_ms = link->running_ms > 0 ? clock_now_ms() - link->running_ms : 0,
+        .trained_ms = link->running_ms > 0 ? now_ms - link->running_ms : 0,
+        .has_commit = absence->has_commit,
+        .commit_step = absence->commit_step,
     };
+    member_describe(member, now_ms, &back);
     const struct wire_sum last = {round - 1, absence->sum_count, absence->sum};
     struct wire_start start = link->start;
     start.phase = current_phase(link);
@@ -125,11 +134,14 @@ void link_alone_knock(struct link *link)
         .step = link->step,
         .generation = member->generation,
         .layout = goes_on ? link->prepared.layout : NULL,
+        .groups = goes_on ? link->prepared.groups : NULL,
         .start = goes_on ? &start : NULL,
         .back = &back,
-        .sum = goes_on && round > 0 && absence->sum_count > 0 ? &last : NULL,
+        // Without it, some would have committed, and others not.
+        .sum = (goes_on || commits) && round > 0 && absence->sum_count > 0 ? &last : NULL,
     };
     member->self.has_rank = true;
+    member->self.optimizer = link->prepared.optimizer;
     member->self.rank = member->generation == 0 ? link->process : link->number;
     member_knock(member, &link->job, &message);
     member->self.rank = link->process;
@@ -156,10 +168,10 @@ static void tell_sums(struct link *link)
     }
 }
 
-void link_alone_return(struct link *link)
+void link_alone_return(struct link *link, const struct message *go)
 {
     link_take_outbox(link); // what it had to say before is kept in order
-    member_return(&link->member);
+    member_return(&link->member, go);
     absence_tell(&link->absence, tell, link);
     tell_sums(link);
     const struct message *unanswered = absence_unanswered(&link->absence);

@@ -23,6 +23,6 @@ void link_alone_prepare(struct link *link);
 void link_alone_knock(struct link *link);
 
 /* GO came while there was no coordinator: there is one again. */
-void link_alone_return(struct link *link);
+void link_alone_return(struct link *link, const struct message *go);
 
 #endif

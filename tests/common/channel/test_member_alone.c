@@ -95,7 +95,8 @@ static void a_member_that_goes_on_alone_knocks_until_somebody_listens(void **sta
     listen_at(&channel, endpoint, again);
     assert_int_equal(receive_kind(channel, &rank), MESSAGE_BACK);
     assert_int_equal(rank, 3);
-    member_return(&member);
+    member_return(&member, &(struct message){.kind = MESSAGE_GO, .generation = 3});
+    assert_int_equal(member.epoch, 3);
     assert_true(member_reaches(&member));
     channel_destroy(channel, 0);
     channel_destroy(member.channel, 0);
@@ -129,6 +130,55 @@ static void a_member_that_cannot_go_on_alone_stops_at_once(void **state)
     assert_true(member.is_stopped && !member.is_alone);
     assert_int_equal(member.stop_status, STATUS_UNREACHABLE);
     channel_destroy(member.channel, 0);
+}
+
+/* It was stopped, or the network is cut and nobody says so. */
+static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
+{
+    (void)state;
+    struct channel *channel;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    uint64_t now_ms = 100000, before;
+    uint32_t rank;
+    listen_at(&channel, "tcp://127.0.0.1:*", endpoint);
+    struct member member = {.self = {.role = ROLE_WORKER, .host = "node", .rank = 3},
+                            .endpoint = endpoint,
+                            .patience_ms = 4000,
+                            .coordinator_heard_ms = now_ms,
+                            .outlast_ms = 60000};
+    assert_int_equal(channel_create(&member.channel), STATUS_OK);
+    assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
+    assert_int_equal(member_connect(&member, endpoint), STATUS_OK);
+    advance(&member, &now_ms, 3900);
+    assert_false(member.is_alone);
+    before = now_ms;
+    advance(&member, &now_ms, 1000);
+    assert_true(member.is_alone && member.must_knock && !member.is_stopped);
+    assert_int_equal(member.lost_ms, 100000);
+    assert_int_equal(member.alone_step, 7);
+    struct wire_back said = {.sum_round = 4};
+    member_describe(&member, now_ms, &said);
+    assert_int_equal(said.alone_ms, now_ms - 100000);
+    assert_true(before < now_ms);
+    struct message back = {.kind = MESSAGE_BACK, .back = &said};
+    const struct job job = SAMPLE_JOB("mode=ring", "workers=4");
+    member_knock(&member, &job, &back);
+    assert_int_equal(receive_kind(channel, &rank), MESSAGE_BACK); // by the new connection
+    channel_destroy(channel, 0);
+    channel_destroy(member.channel, 0);
+}
+
+static void one_that_is_asked_comes_back_by_the_connection_that_it_has(void **state)
+{
+    (void)state;
+    struct member member = {.coordinator = 9, .outlast_ms = 60000, .coordinator_heard_ms = 1};
+    const struct envelope envelope = {.peer = 9};
+    const struct message ask = {.kind = MESSAGE_HEARTBEAT, .reason = STATUS_AGAIN, .text = ""};
+    assert_true(member_handle(&member, &envelope, &ask));
+    assert_true(member.is_alone && member.must_knock && member.closed_ms == 0);
+    struct member ends = {.coordinator = 9};
+    assert_true(member_handle(&ends, &envelope, &ask));
+    assert_false(ends.is_alone || ends.must_knock);
 }
 
 /* Two coordinators at an endpoint, one after the other. */
@@ -186,6 +236,8 @@ int main(void)
         cmocka_unit_test(a_member_that_goes_on_alone_knocks_until_somebody_listens),
         cmocka_unit_test(a_member_that_nobody_comes_back_for_stops_in_time),
         cmocka_unit_test(a_member_that_cannot_go_on_alone_stops_at_once),
+        cmocka_unit_test(a_silent_coordinator_is_missed_like_a_killed_one),
+        cmocka_unit_test(one_that_is_asked_comes_back_by_the_connection_that_it_has),
         cmocka_unit_test(who_joins_again_asks_the_next_coordinator_if_one_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,30 @@ static void members_outlast_their_coordinator_and_a_ring_trains_on(void **state)
     assert_int_equal(job_outlast_ms(&none), 0);
 }
 
+static void a_program_of_its_own_outlasts_where_it_needs_no_coordinator_or_commits(void **state)
+{
+    (void)state;
+    const struct job ring = SAMPLE_JOB("mode=ring", "model=external:mine");
+    const struct job sync = SAMPLE_JOB("mode=ps-sync", "model=external:mine");
+    const struct job apart =
+        SAMPLE_JOB("mode=ps-async", "model=external:mine", "coordinator-role=alone");
+    const struct job commits = SAMPLE_JOB("mode=ps-sync", "model=external:mine", "on-loss=commit");
+    const struct job ours = SAMPLE_JOB("mode=ps-sync");
+    assert_true(job_outlasts_coordinator(&ring) && job_trains_alone(&ring));
+    assert_false(job_may_begin_anew(&ring));
+    assert_false(job_outlasts_coordinator(&sync));
+    assert_true(job_outlasts_coordinator(&apart) && job_trains_alone(&apart));
+    assert_true(job_outlasts_coordinator(&commits) && !job_trains_alone(&commits));
+    assert_true(job_may_begin_anew(&commits) && job_may_begin_anew(&ours));
+}
+
+static void keys_for_some_connections_alone_are_no_hindrance(void **state)
+{
+    (void)state;
+    const struct job ring = SAMPLE_JOB("mode=ring", "security=auth-only");
+    assert_true(job_outlasts_coordinator(&ring) && job_trains_alone(&ring));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -72,6 +96,8 @@ int main(void)
         cmocka_unit_test(servers_update_unless_they_hand_back_means),
         cmocka_unit_test(one_unsynchronised_phase_makes_the_job_so),
         cmocka_unit_test(members_outlast_their_coordinator_and_a_ring_trains_on),
+        cmocka_unit_test(a_program_of_its_own_outlasts_where_it_needs_no_coordinator_or_commits),
+        cmocka_unit_test(keys_for_some_connections_alone_are_no_hindrance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

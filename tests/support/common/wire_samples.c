@@ -24,6 +24,7 @@ static const struct wire_member member = {
     .train_samples = 50000,
     .test_samples = 10000,
     .device = "cpu",
+    .optimizer = "optimizer=sgd",
     .figures = "0.5,0.25,1/0.5,1,2",
     .data_digest = 0x1234,
     .parameters = 61706,
@@ -102,7 +103,16 @@ static const struct wire_nccl nccl_of_job = {.version = 22707, .has_id = true, .
 static const struct all_reduce_path path = {9, 11, 10};
 static const struct wire_passed passed = {.phase = 7, .step_ns = 14};
 static const struct wire_back back = {
-    .begin_step = 30, .sum_round = 31, .snapshot_step = 32, .trained_ms = UINT64_MAX};
+    .begin_step = 30,
+    .sum_round = 31,
+    .snapshot_step = 32,
+    .trained_ms = UINT64_MAX,
+    .alone_ms = 33,
+    .alone_step = 34,
+    .commit_step = 35,
+    .epoch = 36,
+    .has_commit = true,
+};
 static const struct wire_decision decision = {.period = 5, .is_enough = true};
 static const double numbers[2] = {0.5, -3};
 static const struct wire_sum sum = {.round = 19, .count = 2, .values = numbers};
@@ -159,9 +169,8 @@ struct message wire_sample(enum message_kind kind)
     if (kind == MESSAGE_REPORT || kind == MESSAGE_DONE || kind == MESSAGE_SNAPSHOT) {
         message.report = &report;
     }
-    message.groups = kind == MESSAGE_READY || kind == MESSAGE_START ? &groups_of_model
-                     : kind == MESSAGE_PUSH                         ? &groups_of_push
-                                                                    : NULL;
+    bool says_groups = kind == MESSAGE_READY || kind == MESSAGE_START || kind == MESSAGE_BACK;
+    message.groups = says_groups ? &groups_of_model : kind == MESSAGE_PUSH ? &groups_of_push : NULL;
     message.slices = kind == MESSAGE_SNAPSHOT ? &slices : NULL;
     if (kind == MESSAGE_SEED || kind == MESSAGE_PUSH || kind == MESSAGE_PARAMS ||
         kind == MESSAGE_CHUNK || kind == MESSAGE_PROBE || kind == MESSAGE_PIECE) {

@@ -143,6 +143,38 @@ static void the_last_sum_is_kept_for_those_who_have_not_got_it(void **state)
     absence_finish(&absence);
 }
 
+static void note_sum(struct absence *absence)
+{
+    static const double value = 1;
+    absence_note_sum(absence, &(struct wire_sum){0, 1, &value});
+}
+
+static void a_commit_is_told_again_until_the_sum_behind_it_has_come(void **state)
+{
+    struct absence absence = {0};
+    struct told told = {.count = 0};
+    struct outbox_entry commit = {.message = {.kind = MESSAGE_COMMIT, .rank = 3, .step = 10}};
+    (void)state;
+    assert_int_equal(absence_begin(&absence, 3, 1), STATUS_OK);
+    absence_note_told(&absence, &commit);
+    assert_false(absence.has_commit);
+    absence_tell(&absence, tell, &told);
+    assert_int_equal(told.count, 1);
+    assert_int_equal(told.list[0].kind, MESSAGE_COMMIT);
+    assert_int_equal(told.list[0].step, 10);
+    note_sum(&absence);
+    assert_true(absence.has_commit && absence.commit_step == 10);
+    absence_tell(&absence, tell, &told);
+    assert_int_equal(told.count, 1);
+    commit.message.step = 20;
+    absence_hold(&absence, &commit); // there is nobody to tell
+    assert_int_equal(absence.commit_step, 10);
+    absence_tell(&absence, tell, &told);
+    assert_int_equal(told.count, 2);
+    assert_int_equal(told.list[1].step, 20);
+    absence_finish(&absence);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +182,7 @@ int main(void)
         cmocka_unit_test(what_could_not_be_said_is_said_in_order_and_once),
         cmocka_unit_test(what_waits_for_an_answer_is_asked_again_until_it_comes),
         cmocka_unit_test(the_last_sum_is_kept_for_those_who_have_not_got_it),
+        cmocka_unit_test(a_commit_is_told_again_until_the_sum_behind_it_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
