@@ -153,7 +153,7 @@ static enum status open_job(struct server *server)
     return status == STATUS_OK ? init_coordinator(server) : status;
 }
 
-static enum status open_keeper(struct server *server)
+enum status server_open_keeper(struct server *server)
 {
     const struct keeper_options keeper = {
         .job = &server->job,
@@ -283,7 +283,7 @@ static enum status begin_generation(struct server *server)
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
     generation_change_job(&last, &next, &server->job);
-    status = open_keeper(server);
+    status = server_open_keeper(server);
     if (status != STATUS_OK) {
         goto fail;
     }
@@ -355,7 +355,7 @@ static enum status finish(struct server *server)
 {
     // A job that could not be resumed leaves what is there as it was.
     bool has_begun = server->has_started || server->is_again || server->coordinator.resume == NULL;
-    if (server->recorder != NULL && has_begun) {
+    if (server->recorder != NULL && has_begun && !server->is_replaced) {
         server_finish_record(server);
     }
     live_ended(server->live, &server->coordinator);
@@ -396,7 +396,7 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_keeper(server);
+    status = server_open_keeper(server);
     if (status != STATUS_OK) {
         return status;
     }

@@ -61,14 +61,19 @@ static void go_on(struct server *server)
 static void go_on_returned(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
-    const struct recovery *recovery = &server->generation.recoveries[0];
+    const struct generation *generation = &server->generation;
+    uint64_t step = generation->recoveries[generation->recovery_count - 1].begin_step;
+    bool was_away = server->has_started;
     server->has_started = true;
     progress_returned(&server->progress, coordinator);
     live_started(server->live, coordinator);
     if (server->recorder == NULL) {
         return;
     }
-    server_note_restart(server, recovery->begin_step);
+    if (was_away) {
+        note_generation(server, step);
+    }
+    server_note_restart(server, step);
     server_note_record(
         server, recorder_go_on(server->recorder, server->options->folder, RECORDER_EVERY_STEP));
     if (server->record_status == STATUS_OK) {

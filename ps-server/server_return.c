@@ -1,9 +1,11 @@
 /* Makes the coordinator that of members who have outlasted another one. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/job_text.h"
 #include "ps-server/checkpoint/beginning.h"
 #include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/server_state.h"
 
 #include <stdio.h>
@@ -53,30 +55,94 @@ static void send_all_away(const struct coordinator *last)
     coordinator_port_send_all(&last->port, &last->membership, &stop);
 }
 
-/* Replaces the coordinator, which has begun nothing, by one of the job that the members have. */
-static enum status replace(struct server *server, const struct message *back, const struct job *job)
+/* Those who have not missed the coordinator while it was away come back, too, by the connections
+ * that they have. */
+static void ask_all_back(const struct coordinator *last)
 {
-    const struct coordinator_resume *resume;
-    const struct job own = server->job;
-    struct results *results = find_results(server, back->back->begin_step, &resume);
-    struct coordinator *coordinator = &server->coordinator, last = *coordinator;
-    struct generation generation;
-    enum status status = returning_generation(back, job, resume != NULL ? resume->seconds : 0,
-                                              last.restarts_before, clock_now_ms(), &generation);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    generation.workers_lost = last.workers_lost;
-    server->job = *job;
-    status = job_encode(&server->job, server->job_text, sizeof(server->job_text));
+    const struct message ask = {.kind = MESSAGE_HEARTBEAT, .reason = STATUS_AGAIN};
+    coordinator_port_send_all(&last->port, &last->membership, &ask);
+}
+
+/* A coordinator that was away begins as one that was started in its place: with what is in files
+ * and in memory, since nobody knows what of its last words was heard. */
+static enum status forget_training(struct server *server)
+{
+    keeper_destroy(server->keeper); // what is on its way to the disk arrives there
+    server->keeper = NULL;
+    server->coordinator.resume = NULL; // the keeper had it
+    enum status status = server_open_keeper(server);
     if (status == STATUS_OK) {
-        status = coordinator_init(coordinator, &server->job, server->job_text, &last.port,
+        keeper_hand_over(server->keeper, &server->coordinator);
+    }
+    return status;
+}
+
+/* The generation of those who come back to it. */
+static enum status make_generation(const struct server *server, const struct message *back,
+                                   const struct job *job, const struct coordinator_resume *resume,
+                                   bool was_away, struct generation *ret_generation)
+{
+    const struct coordinator *last = &server->coordinator;
+    const struct returning_past past = {
+        .seconds = resume != NULL ? resume->seconds : 0,
+        .restarts = was_away ? generation_restarts(last) + 1 : last->restarts_before,
+        .was_away = was_away,
+        .before = was_away ? last->generation : NULL,
+    };
+    enum status status = returning_generation(back, job, &past, clock_now_ms(), ret_generation);
+    if (status == STATUS_OK) {
+        ret_generation->workers_lost = last->workers_lost;
+    }
+    return status;
+}
+
+/* What a program that commits has told before its generation was in the last one's memory alone. */
+static void note_unknown(struct server *server, const struct message *back)
+{
+    uint64_t step = back->back->begin_step;
+    if (step > 0 && job_may_commit(&server->job)) {
+        log_warn("what was reported of steps up to %llu was lost with the coordinator: the summary "
+                 "begins behind them",
+                 (unsigned long long)step);
+    } else if (step > 0) {
+        returning_forget(&server->returning);
+    }
+}
+
+/* Makes a coordinator of the job that the members have, in the place of the last one. */
+static enum status init_like(struct server *server, const struct job *job,
+                             const struct coordinator *last)
+{
+    const struct job own = server->job;
+    server->job = *job;
+    enum status status = job_encode(&server->job, server->job_text, sizeof(server->job_text));
+    if (status == STATUS_OK) {
+        status = coordinator_init(&server->coordinator, &server->job, server->job_text, &last->port,
                                   clock_now_ms());
     }
     if (status != STATUS_OK) {
         server->job = own;
         (void)job_encode(&server->job, server->job_text, sizeof(server->job_text)); // as it was
-        *coordinator = last;
+        server->coordinator = *last;
+    }
+    return status;
+}
+
+/* Replaces the coordinator, which has begun nothing or was away, by one of the job that the members
+ * have. */
+static enum status replace(struct server *server, const struct message *back, const struct job *job,
+                           bool was_away)
+{
+    const struct coordinator_resume *resume;
+    struct results *results = find_results(server, back->back->begin_step, &resume);
+    struct coordinator *coordinator = &server->coordinator, last = *coordinator;
+    struct generation generation;
+    enum status status = make_generation(server, back, job, resume, was_away, &generation);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = init_like(server, job, &last);
+    if (status != STATUS_OK) {
         generation_finish(&generation);
         return status;
     }
@@ -88,14 +154,60 @@ static enum status replace(struct server *server, const struct message *back, co
     coordinator->resume = resume;
     coordinator->restarts_before = last.restarts_before;
     server->channel->job_id = back->job_id;
-    server->generation = generation;
-    returning_begin(&server->returning, back, &own, &server->generation, coordinator);
-    if (results == NULL && back->back->begin_step > 0) {
-        returning_forget(&server->returning);
+    if (was_away) {
+        ask_all_back(&last);
+    } else {
+        send_all_away(&last);
     }
-    send_all_away(&last);
     coordinator_finish(&last);
+    generation_finish(&server->generation);
+    server->generation = generation;
+    returning_begin(&server->returning, back, server->options->job, &server->generation,
+                    coordinator);
+    if (results == NULL) {
+        note_unknown(server, back);
+    }
     return STATUS_OK;
+}
+
+/* One that is back finds a coordinator that has begun nothing, or the one that it had. */
+static void begin_again(struct server *server, const struct message *back, const struct job *job)
+{
+    bool was_away = back->job_id == server->channel->job_id;
+    enum status status = was_away ? forget_training(server) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = replace(server, back, job, was_away);
+    }
+    if (status != STATUS_OK && was_away) {
+        coordinator_stop(&server->coordinator, status,
+                         "the coordinator was away, and cannot take its members in again",
+                         clock_now_ms());
+    }
+}
+
+/* Members of this job obey another coordinator: this one says nothing to anybody, and writes
+ * nothing. */
+static void give_way(struct server *server)
+{
+    server->is_replaced = true;
+    coordinator_amend(&server->coordinator, STATUS_UNREACHABLE,
+                      "another coordinator has taken over while this one was away", NULL);
+    coordinator_enter(&server->coordinator, COORDINATOR_OVER, clock_now_ms());
+}
+
+/* The job has ended for all, and one of them has not heard that. */
+static void tell_verdict(struct server *server, uint64_t peer, const struct message *back)
+{
+    const struct coordinator *coordinator = &server->coordinator;
+    if (back->job_id == server->channel->job_id) {
+        send_away(server, peer, coordinator->verdict, coordinator->reason);
+    }
+}
+
+/* Whether members are being gathered that have outlasted another coordinator, or this one. */
+static bool gathers(const struct coordinator *coordinator)
+{
+    return coordinator->is_returned && coordinator->state == COORDINATOR_GATHERING;
 }
 
 void server_take_back(struct server *server, uint64_t peer, const struct message *back)
@@ -103,10 +215,16 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
     struct coordinator *coordinator = &server->coordinator;
     char why[COORDINATOR_REASON_BYTES];
     struct job job;
+    bool is_own = back->job_id == server->channel->job_id;
     if (coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict != STATUS_AGAIN) {
-        return; // it will knock at the next one, if there is one
+        tell_verdict(server, peer, back);
+        return;
     }
-    if (!coordinator->is_returned && returning_may_begin(coordinator)) {
+    if (is_own && returning_is_replaced(coordinator, back)) {
+        give_way(server);
+        return;
+    }
+    if (!gathers(coordinator) && (is_own || returning_may_begin(coordinator))) {
         enum status status = returning_read_job(back, &server->job, &job, why, sizeof(why));
         if (status != STATUS_OK) {
             log_error("%s %u (host %s) is back, but from another job: %s",
@@ -114,7 +232,7 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
             send_away(server, peer, STATUS_MISMATCH, why);
             return;
         }
-        (void)replace(server, back, &job);
+        begin_again(server, back, &job);
     }
     if (!coordinator->is_returned || back->job_id != server->channel->job_id ||
         !returning_take(&server->returning, &server->generation, coordinator, peer, back,

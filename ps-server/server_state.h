@@ -34,6 +34,7 @@ struct server {
     bool is_restart_noted;
     bool is_again;    // somebody has begun the job in its run folder before
     bool has_started; // some generation has trained
+    bool is_replaced; // another coordinator has taken over: this one writes nothing any more
     struct channel *channel;
     struct coordinator coordinator;
     struct attention attention;
@@ -71,6 +72,9 @@ void server_finish_record(struct server *server);
 /* Notes in the run folder that the job goes on at a step with this process, if somebody had begun
  * it before; once. */
 void server_note_restart(struct server *server, uint64_t step);
+
+/* Finds what the coordinator begins with, as server->keeper. Logs. */
+enum status server_open_keeper(struct server *server);
 
 /* BACK of a member: the job may be under way without a coordinator. */
 void server_take_back(struct server *server, uint64_t peer, const struct message *back);

@@ -112,6 +112,7 @@ struct coordinator {
     uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
     uint64_t fetched_bytes;                // of what the job goes on from, that members were given
     uint64_t absence_ms, absence_ended_ms; // the coordinator's own last long absence; 0: none
+    uint64_t deaf_ms; // the last sign of anybody before nothing was heard of all; 0: that is not so
 
     struct layout layout;       // of the first worker that was ready
     struct layout phase_layout; // the same with the buckets of the phase
@@ -140,6 +141,7 @@ struct coordinator {
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
     uint32_t workers_lost;                       // in all generations
     bool is_returned;         // its members trained before it was there: see ps-server/returning
+    uint32_t epoch;           // then: how many coordinators have taken them in, with this one
     uint32_t restarts_before; // of processes before this one, as far as its run folder knows
     uint64_t diverged_step;   // from 1: a loss was not finite there; 0: none was
 };

@@ -57,7 +57,9 @@ static void tell_evaluations(struct coordinator *coordinator)
 {
     uint32_t period;
     while (results_tell_next(&coordinator->results, &period)) {
-        coordinator->port.period_closed(coordinator->port.context, period);
+        if (!results_was_told(&coordinator->results, period)) {
+            coordinator->port.period_closed(coordinator->port.context, period);
+        }
     }
 }
 

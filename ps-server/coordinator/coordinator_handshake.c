@@ -114,7 +114,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
 }
 
 /* Takes model and data from the first worker that is ready. The others have to agree with it. */
-static void take_first(struct coordinator *coordinator, const struct message *message)
+void handshake_take_model(struct coordinator *coordinator, const struct message *message)
 {
     coordinator->layout = *message->layout;
     coordinator->has_layout = true;
@@ -150,8 +150,8 @@ static bool groups_fit(const struct job *job, const struct message *message, cha
 }
 
 /* Takes what a program of its own says of its optimizer, from the first worker that is ready. */
-static bool take_optimizer(struct coordinator *coordinator, const struct message *message,
-                           char *ret_why, size_t why_size)
+bool handshake_take_optimizer(struct coordinator *coordinator, const struct message *message,
+                              char *ret_why, size_t why_size)
 {
     const char *text = message->text != NULL ? message->text : "";
     struct job job = *coordinator->job;
@@ -229,9 +229,9 @@ static bool accept_worker(struct coordinator *coordinator, const struct sender *
                       : agreement_check_resume(coordinator, message, why, sizeof(why));
     agrees = agrees && begins_alike(coordinator, message, why, sizeof(why));
     if (agrees && !coordinator->has_layout) {
-        agrees = take_optimizer(coordinator, message, why, sizeof(why));
+        agrees = handshake_take_optimizer(coordinator, message, why, sizeof(why));
         if (agrees) {
-            take_first(coordinator, message);
+            handshake_take_model(coordinator, message);
         }
     }
     if (agrees) {

@@ -4,11 +4,21 @@
 
 #include "ps-server/coordinator/coordinator.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* JOIN comes from a peer that may not be a member yet. */
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
                     uint64_t now_ms);
+
+/* Takes what a program of its own says of its optimizer: message->text, and groups of what its
+ * layout has. False, and a sentence says why: it makes no sense. */
+bool handshake_take_optimizer(struct coordinator *coordinator, const struct message *message,
+                              char *ret_why, size_t why_size);
+
+/* What is known of the model by the first worker that has one. */
+void handshake_take_model(struct coordinator *coordinator, const struct message *message);
 
 /* These come from members. Each ignores a message that does not fit the state. */
 void handshake_ready(struct coordinator *coordinator, const struct sender *from,

@@ -2,6 +2,7 @@
 #include "ps-server/coordinator/deadlines.h"
 
 #include "common/base/attention.h"
+#include "common/job/job_modes.h"
 
 #include <stdio.h>
 
@@ -147,12 +148,26 @@ static double patience_s(const struct coordinator *coordinator, struct slot *slo
 
 /* Members leave a coordinator that is away for too long. In that case the coordinator is to
  * blame. */
+static bool left_while_away(const struct coordinator *coordinator, const struct slot *slot)
+{
+    return slot->closed_ms != 0 && coordinator->absence_ms > 0 &&
+           slot->closed_ms <= coordinator->absence_ended_ms + DEADLINES_CLOSED_MS;
+}
+
+/* How long one may be without a connection: those who outlast their coordinator make another one.
+ */
+static uint64_t closed_patience_ms(const struct coordinator *coordinator, const struct slot *slot)
+{
+    bool may_return =
+        left_while_away(coordinator, slot) && job_outlasts_coordinator(coordinator->job);
+    return may_return ? DEADLINES_CLOSED_MS + (uint64_t)(1000 * coordinator->job->lost_after)
+                      : DEADLINES_CLOSED_MS;
+}
+
 static void describe_closed(const struct coordinator *coordinator, const struct slot *slot,
                             char *ret_why, size_t why_size)
 {
-    bool was_away = coordinator->absence_ms > 0 &&
-                    slot->closed_ms <= coordinator->absence_ended_ms + DEADLINES_CLOSED_MS;
-    if (was_away) {
+    if (left_while_away(coordinator, slot)) {
         snprintf(ret_why, why_size,
                  "its connection was closed while this coordinator was away for %.1f s; it was "
                  "stopped, or had no processor",
@@ -174,7 +189,7 @@ static bool is_lost(const struct coordinator *coordinator, struct slot *slot, ui
     if (!slot->sighting.is_met) {
         (void)look(coordinator, slot); // while its process is known to exist
     }
-    if (slot->closed_ms != 0 && now_ms - slot->closed_ms >= DEADLINES_CLOSED_MS) {
+    if (slot->closed_ms != 0 && now_ms - slot->closed_ms >= closed_patience_ms(coordinator, slot)) {
         describe_closed(coordinator, slot, ret_why, why_size);
         return true;
     }
@@ -292,10 +307,85 @@ static enum status check_state(struct coordinator *coordinator, uint64_t now_ms,
     return STATUS_OK;
 }
 
+/* Members of whom nothing has been heard for a while, neither by the network nor by their host. */
+struct unseen {
+    uint32_t count;
+    uint64_t heard_ms; // the last sign of any
+};
+
+static bool is_out_of_sight(const struct coordinator *coordinator, struct slot *slot,
+                            uint64_t now_ms)
+{
+    double silent_s = deadlines_seconds(slot->heard_ms, now_ms);
+    return slot->closed_ms == 0 && 2 * silent_s >= coordinator->job->lost_after &&
+           look(coordinator, slot) == PRESENCE_UNKNOWN;
+}
+
+/* Whether all members of a role are out of sight, but for the coordinator's own server, of which it
+ * always hears. */
+static bool are_out_of_sight(const struct coordinator *coordinator, enum member_role role,
+                             uint64_t now_ms, struct unseen *unseen)
+{
+    const struct job *job = coordinator->job;
+    struct sender at = membership_member(&coordinator->membership, role, 0);
+    for (; at.slot != NULL; at = membership_member(&coordinator->membership, role, at.index + 1)) {
+        bool is_own =
+            role == ROLE_SERVER && job_first_server(job) == 0 && at.index % job->servers == 0;
+        if (is_own || at.slot->state == SLOT_FREE || at.slot->state == SLOT_GONE) {
+            continue;
+        }
+        if (!is_out_of_sight(coordinator, at.slot, now_ms)) {
+            return false;
+        }
+        unseen->count++;
+        unseen->heard_ms =
+            at.slot->heard_ms > unseen->heard_ms ? at.slot->heard_ms : unseen->heard_ms;
+    }
+    return true;
+}
+
+/* Whether all are out of sight, of whom there are several. */
+static bool sees_nobody(const struct coordinator *coordinator, uint64_t now_ms,
+                        struct unseen *ret_unseen)
+{
+    bool has_begun =
+        coordinator->state == COORDINATOR_CONNECTING || coordinator->state == COORDINATOR_TRAINING;
+    *ret_unseen = (struct unseen){0, 0};
+    return has_begun && job_outlasts_coordinator(coordinator->job) &&
+           are_out_of_sight(coordinator, ROLE_WORKER, now_ms, ret_unseen) &&
+           are_out_of_sight(coordinator, ROLE_SERVER, now_ms, ret_unseen) && ret_unseen->count > 1;
+}
+
+bool deadlines_hears_nobody(const struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct unseen unseen;
+    uint64_t most_ms = deadlines_patience_ms(coordinator) +
+                       (uint64_t)(1000 * coordinator->job->outlast); // as long as they wait
+    return sees_nobody(coordinator, now_ms, &unseen) && now_ms - unseen.heard_ms < most_ms;
+}
+
+/* Notes whether it is this process that is cut off. When it hears somebody again, the others have
+ * had no better way to be heard until now. */
+static void note_deafness(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct unseen unseen;
+    if (sees_nobody(coordinator, now_ms, &unseen)) {
+        coordinator->deaf_ms = unseen.heard_ms;
+    } else if (coordinator->deaf_ms != 0) {
+        uint64_t away_ms = now_ms - coordinator->deaf_ms;
+        coordinator->deaf_ms = 0;
+        deadlines_excuse(coordinator, away_ms, now_ms);
+    }
+}
+
 enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
                             struct sender *ret_culprit, char *ret_reason, size_t reason_size)
 {
     struct text reason = {ret_reason, reason_size};
+    note_deafness(coordinator, now_ms);
+    if (deadlines_hears_nobody(coordinator, now_ms)) {
+        return STATUS_OK;
+    }
     enum status status = check_lost(coordinator, ROLE_WORKER, now_ms, ret_culprit, reason);
     if (status != STATUS_OK) {
         return status;
@@ -348,7 +438,10 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
              "because %s",
              is_worker ? "worker" : "server", slot->number, slot->host,
              (unsigned long long)slot->process_id, deadlines_seconds(slot->heard_ms, now_ms),
-             look(coordinator, slot) == PRESENCE_RUNS
+             deadlines_hears_nobody(coordinator, now_ms)
+                 ? "nothing is heard from any other either: is the network cut? They train on, and "
+                   "come back (--outlast)"
+             : look(coordinator, slot) == PRESENCE_RUNS
                  ? "its process is running: is the host overloaded?"
                  : "its host has more processes of the job than cores");
     return true;
@@ -358,5 +451,6 @@ bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, cha
                            size_t sentence_size)
 {
     return should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size) ||
-           stalls_should_warn(coordinator, now_ms, ret_sentence, sentence_size);
+           (!deadlines_hears_nobody(coordinator, now_ms) &&
+            stalls_should_warn(coordinator, now_ms, ret_sentence, sentence_size));
 }

@@ -29,6 +29,11 @@ void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_
  * that it gives any of them when nothing but silence is known. */
 uint64_t deadlines_patience_ms(const struct coordinator *coordinator);
 
+/* Whether nothing is heard of any member on another host, of which there are several: then it is
+ * the coordinator that is cut off, and those who outlast it come back. It judges nobody meanwhile,
+ * as long as they wait (--outlast). */
+bool deadlines_hears_nobody(const struct coordinator *coordinator, uint64_t now_ms);
+
 /* Returns STATUS_OK, or why the job cannot go on, with a sentence: members did not come in time,
  * one was lost (and is marked as gone now), or one stands still. ret_culprit is that one, and stays
  * as it is if there is no such member. */

@@ -273,7 +273,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .number = before != NULL ? before->number + 1 : 1,
         .places = before != NULL ? before->places : last->membership.worker_count,
         .workers_lost = last->workers_lost,
-        .lost_ms = last->ended_ms,
+        .lost_ms = before != NULL && before->gone_ms > 0 ? before->gone_ms : last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.
         .seconds_before = generation_seconds(last, generation_started_ms(last)),

@@ -48,6 +48,8 @@ struct recovery {
     uint32_t ranks;                        // that take part
     uint64_t bytes;                        // that members fetched of what they went on from
     double seconds;                        // from the loss to training; 0: there was none after it
+    bool trained_on;                       // training went on meanwhile, without the coordinator
+    uint64_t steps_meanwhile;              // then: as many, of the worker that was ahead
 };
 
 /* A worker process that has a place in a generation. */
@@ -66,6 +68,7 @@ struct generation {
     uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t lost_ms;            // when the last one was
+    uint64_t gone_ms;            // when the coordinator was, for whose loss it ends; 0: it does not
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one
     uint32_t restarts_before;    // of those

@@ -104,6 +104,7 @@ static enum status open_period(struct results *results, uint64_t index)
 static void add_to_period(struct results_period *period, const struct wire_report *report)
 {
     period->report_count++;
+    period->repeated_count += report->is_repeated;
     period->images += report->images;
     period->images_dropped += report->images_dropped;
     period->steps_max = max_u64(period->steps_max, report->steps);
@@ -238,6 +239,12 @@ bool results_tell_next(struct results *results, uint32_t *ret_period)
     }
     *ret_period = results->told_count++;
     return true;
+}
+
+bool results_was_told(const struct results *results, uint32_t period)
+{
+    const struct results_period *of = &results->periods[period];
+    return of->repeated_count > 0 && of->repeated_count == of->report_count;
 }
 
 void results_note_commit(struct results *results)

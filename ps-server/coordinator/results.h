@@ -13,8 +13,9 @@
  * and the times of the slowest. Of a program of its own: what led to an evaluation, which maybe
  * only some of its workers have reported. */
 struct results_period {
-    uint64_t step;         // of a program of its own: where the last of them evaluated
-    uint32_t report_count; // workers
+    uint64_t step;           // of a program of its own: where the last of them evaluated
+    uint32_t report_count;   // workers
+    uint32_t repeated_count; // of those, what the coordinator before had heard
     uint64_t images, steps_max, total_ns_max;
     double images_dropped, loss_sum; // both of `images`
     uint64_t test_images, test_correct;
@@ -103,6 +104,9 @@ enum status results_add_rest(struct results *results);
 
 /* The next period of such a job that no process can add to any more, once. False: there is none. */
 bool results_tell_next(struct results *results, uint32_t *ret_period);
+
+/* Whether the coordinator before has told the period. */
+bool results_was_told(const struct results *results, uint32_t period);
 
 /* Its workers have committed what they go on from, with the evaluations that they have told. */
 void results_note_commit(struct results *results);

@@ -110,7 +110,7 @@ static struct stall find_stall(const struct membership *membership)
         stall.other = is_waiter ? awaited : waiter;
     } else if (blame.is_known) {
         stall.culprit = awaited;
-    } else {
+    } else if (!stall.goes_round) {
         stall.waiter.slot = NULL; // all wait, and nothing shows for what
     }
     return stall;

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
+#include "ps-server/coordinator/generation.h"
 #include "ps-server/record/continuation.h"
 #include "ps-server/record/job_record.h"
 #include "ps-server/record/metrics.h"
@@ -362,7 +363,7 @@ enum status recorder_complete(struct recorder *recorder, const struct coordinato
 {
     struct continuation_lines lines;
     struct wire_report rest;
-    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    uint64_t begin = generation_begin_step(coordinator);
     char path[PATH_BYTES];
     path_of(recorder, "metrics.jsonl", path);
     if (continuation_read(recorder->folder, rank, begin, &lines) != STATUS_OK) {

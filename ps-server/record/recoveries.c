@@ -14,11 +14,12 @@ json_t *recoveries_json(const struct coordinator *coordinator)
         uint64_t bytes = is_last ? coordinator->fetched_bytes : of->bytes;
         uint64_t redone = of->lost_step > of->begin_step ? of->lost_step - of->begin_step : 0;
         json_array_append_new(
-            list, json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:f}", "reason", of->reason,
-                            "processes", (int)of->processes, "ranks", (int)of->ranks, "lost_step",
-                            (json_int_t)of->lost_step, "begin_step", (json_int_t)of->begin_step,
-                            "steps_redone", (json_int_t)redone, "bytes", (json_int_t)bytes,
-                            "seconds", of->seconds));
+            list, json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:b, s:I}", "reason",
+                            of->reason, "processes", (int)of->processes, "ranks", (int)of->ranks,
+                            "lost_step", (json_int_t)of->lost_step, "begin_step",
+                            (json_int_t)of->begin_step, "steps_redone", (json_int_t)redone, "bytes",
+                            (json_int_t)bytes, "seconds", of->seconds, "trained_on", of->trained_on,
+                            "steps_meanwhile", (json_int_t)of->steps_meanwhile));
     }
     return list;
 }

@@ -6,6 +6,7 @@
 #include "common/job/job_modes.h"
 #include "common/job/job_resume.h"
 #include "common/job/job_text.h"
+#include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
@@ -33,13 +34,26 @@ static void forget_fault(struct job *job, const struct job *own)
     }
 }
 
+/* The job as it would have to be asked for: after losses, a program that commits has fewer
+ * processes than it began with. */
+static struct job as_is(const struct job *own, const struct job *job)
+{
+    struct job like = *own;
+    if (job_may_commit(job) && job->workers < own->workers) {
+        like.workers = job->workers;
+        like.global_batch = like.batch * like.workers;
+    }
+    return like;
+}
+
 enum status returning_read_job(const struct message *back, const struct job *own,
                                struct job *ret_job, char *ret_why, size_t why_size)
 {
     char error[OPTION_ERROR_BYTES];
     enum status status = job_decode(back->text, ret_job, error, sizeof(error));
     if (status == STATUS_OK) {
-        status = job_check_resume(back->text, own, error, sizeof(error));
+        const struct job like = as_is(own, ret_job);
+        status = job_check_resume(back->text, &like, error, sizeof(error));
     }
     if (status == STATUS_OK && !job_outlasts_coordinator(ret_job)) {
         snprintf(error, sizeof(error), "its job does not outlast its coordinator");
@@ -53,8 +67,37 @@ enum status returning_read_job(const struct message *back, const struct job *own
     return STATUS_OK;
 }
 
-enum status returning_generation(const struct message *back, const struct job *job, double before,
-                                 uint32_t restarts, uint64_t now_ms,
+bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back)
+{
+    bool gathers = coordinator->is_returned && coordinator->state == COORDINATOR_GATHERING;
+    return !gathers && back->back->epoch > coordinator->epoch;
+}
+
+/* Those of before, as many as are written down, and one more. */
+static enum status add_recovery(const struct generation *before, struct generation *generation)
+{
+    uint32_t known = before != NULL ? before->recovery_count : 0;
+    uint32_t kept = known < GENERATION_RECOVERIES_MAX ? known : GENERATION_RECOVERIES_MAX - 1;
+    generation->recoveries = calloc((size_t)kept + 1, sizeof(*generation->recoveries));
+    if (generation->recoveries == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    if (kept > 0) {
+        memcpy(generation->recoveries, before->recoveries + (known - kept),
+               kept * sizeof(*generation->recoveries));
+    }
+    generation->recovery_count = kept + 1;
+    return STATUS_OK;
+}
+
+/* When the coordinator of one that is back gave its last sign. */
+static uint64_t lost_ms_of(const struct message *back, uint64_t now_ms)
+{
+    return back->back->alone_ms < now_ms ? now_ms - back->back->alone_ms : 0;
+}
+
+enum status returning_generation(const struct message *back, const struct job *job,
+                                 const struct returning_past *past, uint64_t now_ms,
                                  struct generation *ret_generation)
 {
     uint32_t number = back->generation < UINT32_MAX ? back->generation + 1 : back->generation;
@@ -62,16 +105,15 @@ enum status returning_generation(const struct message *back, const struct job *j
         .number = number,
         .process_count = job_carriers(job).processes,
         .server_count = job->servers,
-        .recovery_count = 1,
-        .lost_ms = now_ms,
+        .lost_ms = lost_ms_of(back, now_ms),
         .started_ms = now_ms,
-        .seconds_before = before + (double)back->back->trained_ms / 1000,
-        .restarts_before = restarts > number ? restarts - number : 0,
+        .seconds_before = past->seconds + (double)back->back->trained_ms / 1000,
+        .restarts_before = past->restarts > number ? past->restarts - number : 0,
     };
     next.workers = calloc(next.process_count, sizeof(*next.workers));
     next.servers = calloc((size_t)next.server_count + 1, sizeof(*next.servers));
-    next.recoveries = calloc(1, sizeof(*next.recoveries));
-    if (next.workers == NULL || next.servers == NULL || next.recoveries == NULL) {
+    enum status status = add_recovery(past->before, &next);
+    if (next.workers == NULL || next.servers == NULL || status != STATUS_OK) {
         generation_finish(&next);
         return STATUS_NO_MEMORY;
     }
@@ -81,30 +123,33 @@ enum status returning_generation(const struct message *back, const struct job *j
     for (uint32_t i = 0; i < next.server_count; i++) {
         next.servers[i] = job_first_server(job) + i; // likewise
     }
-    snprintf(next.recoveries[0].reason, sizeof(next.recoveries[0].reason),
-             "the coordinator was lost, and the workers trained on");
-    next.recoveries[0].processes = next.process_count;
+    struct recovery *last = &next.recoveries[next.recovery_count - 1];
+    snprintf(last->reason, sizeof(last->reason),
+             "the coordinator was %s, and the workers trained on",
+             past->was_away ? "away" : "lost");
+    last->processes = next.process_count;
     *ret_generation = next;
     return STATUS_OK;
 }
 
-/* Model and data, as the first one that is back has them, and how gradients are added up. */
-static void take_model(struct coordinator *coordinator, const struct message *back)
+/* Model, data and optimizer, as the first one that is back has them, and how gradients are added
+ * up. False: they make no sense. */
+static bool take_model(struct coordinator *coordinator, const struct message *back)
 {
-    const struct wire_member *member = back->member;
-    coordinator->layout = *back->layout;
-    coordinator->has_layout = true;
+    char why[COORDINATOR_REASON_BYTES];
+    struct message ready = *back;
+    ready.text = back->member->optimizer;
+    if (!handshake_take_optimizer(coordinator, &ready, why, sizeof(why))) {
+        return false;
+    }
+    handshake_take_model(coordinator, back);
     layout_merge(&coordinator->layout, back->start->bucket_bytes, &coordinator->phase_layout);
-    coordinator->train_samples = member->train_samples;
-    coordinator->test_samples = member->test_samples;
-    coordinator->data_digest = member->data_digest;
-    coordinator->parameters = member->parameters;
-    snprintf(coordinator->figures, sizeof(coordinator->figures), "%s", member->figures);
     coordinator->topology.all_reduce = back->start->all_reduce;
     coordinator->topology.limits = back->start->limits;
     tuning_init(coordinator->job, coordinator->train_samples,
                 back->start->all_reduce == ALL_REDUCE_SHARED, &coordinator->tuning);
     tuning_resume(&coordinator->tuning, back->start->bucket_bytes);
+    return true;
 }
 
 void returning_begin(struct returning *returning, const struct message *back, const struct job *own,
@@ -115,6 +160,7 @@ void returning_begin(struct returning *returning, const struct message *back, co
     returning->has_workers = job_carriers(own).processes == generation->process_count;
     returning->has_servers = own->servers == generation->server_count;
     returning->is_anew = back->start == NULL;
+    generation->places = job_carriers(own).processes;
     if (back->start != NULL) {
         coordinator->phase_index = returning->phase = back->start->phase;
     }
@@ -147,10 +193,12 @@ static bool goes_on(const struct returning *returning, struct coordinator *coord
     if (back->layout == NULL) {
         return false;
     }
-    if (!coordinator->has_layout) {
-        take_model(coordinator, back);
+    if (!coordinator->has_layout && !take_model(coordinator, back)) {
+        return false;
     }
-    return back->layout->digest == coordinator->layout.digest &&
+    return strcmp(back->member->optimizer != NULL ? back->member->optimizer : "",
+                  coordinator->optimizer) == 0 &&
+           back->layout->digest == coordinator->layout.digest &&
            back->layout->value_count == coordinator->layout.value_count &&
            back->member->data_digest == coordinator->data_digest &&
            back->member->train_samples == coordinator->train_samples;
@@ -187,39 +235,77 @@ static void fill_slot(struct slot *slot, const struct message *back, uint64_t no
     slot_hear(slot, back->step, now_ms);
 }
 
+/* Some may wait for the newest sum. It comes before what lets them go on. */
+static void tell_sum(const struct returning *returning, const struct coordinator *coordinator)
+{
+    if (returning->sum != NULL) {
+        const struct wire_sum sum = {returning->sum_round - 1, returning->sum_count,
+                                     returning->sum};
+        const struct message message = {.kind = MESSAGE_SUM, .sum = &sum};
+        coordinator_port_send_workers(&coordinator->port, &coordinator->membership, &message);
+    }
+}
+
+/* All workers that are back have the same commit: with the sum, it is over for each of them. */
+static void share_commit(const struct returning *returning, struct coordinator *coordinator)
+{
+    struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        struct slot *slot = &membership->workers[i];
+        slot->has_commit = slot->has_commit && returning->has_commit;
+    }
+    if (job_may_commit(coordinator->job)) {
+        coordinator->begin_step = returning->begin_step;
+        coordinator->commit_step =
+            returning->has_commit ? returning->commit_step : returning->begin_step;
+    }
+}
+
 /* All are there, and join the next generation. It is the one after theirs, and the loss that it is
  * about is that of the coordinator alone. */
-static void begin_anew(struct generation *generation, struct coordinator *coordinator,
-                       uint64_t now_ms)
+static void begin_anew(const struct returning *returning, struct generation *generation,
+                       struct coordinator *coordinator, uint64_t now_ms)
 {
+    tell_sum(returning, coordinator);
+    if (!job_may_begin_anew(coordinator->job)) {
+        coordinator_close(coordinator, STATUS_UNREACHABLE,
+                          "the coordinator was lost, and not all of the others can go on as they "
+                          "are: a program goes back to its commits with --on-loss commit alone",
+                          NULL, now_ms);
+        return;
+    }
+    share_commit(returning, coordinator);
     generation->number--;
-    generation->recovery_count = 0;
+    generation->recovery_count--;
+    generation->gone_ms = generation->lost_ms;
     coordinator_close(coordinator, STATUS_AGAIN,
                       "the coordinator was lost: its members join another one, and go on from the "
                       "newest checkpoint",
                       NULL, now_ms);
 }
 
-/* All are there: they go on, and hear the sum that some of them may wait for. */
+/* All are there: they go on. */
 static void go_on(const struct returning *returning, struct generation *generation,
                   struct coordinator *coordinator, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
-    struct recovery *recovery = &generation->recoveries[0];
+    struct recovery *recovery = &generation->recoveries[generation->recovery_count - 1];
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         uint64_t step = membership->workers[i].step;
         recovery->lost_step = step > recovery->lost_step ? step : recovery->lost_step;
     }
     recovery->begin_step = recovery->lost_step; // none is made again
     recovery->ranks = carriers_present(&coordinator->carriers);
+    recovery->trained_on = true;
+    recovery->steps_meanwhile = recovery->lost_step > returning->alone_step
+                                    ? recovery->lost_step - returning->alone_step
+                                    : 0;
+    recovery->seconds = (double)(now_ms - generation->lost_ms) / 1000;
     coordinator->sums.round = returning->sum_round;
+    coordinator->epoch = returning->epoch + 1;
+    share_commit(returning, coordinator);
+    tell_sum(returning, coordinator);
     coordinator_enter(coordinator, COORDINATOR_TRAINING, now_ms);
-    if (returning->sum != NULL) {
-        const struct wire_sum sum = {returning->sum_round - 1, returning->sum_count,
-                                     returning->sum};
-        const struct message message = {.kind = MESSAGE_SUM, .sum = &sum};
-        coordinator_port_send_workers(&coordinator->port, membership, &message);
-    }
 }
 
 /* If that was the last one. */
@@ -230,7 +316,7 @@ static void look_for_all(const struct returning *returning, struct generation *g
         return;
     }
     if (returning->is_anew) {
-        begin_anew(generation, coordinator, now_ms);
+        begin_anew(returning, generation, coordinator, now_ms);
     } else {
         go_on(returning, generation, coordinator, now_ms);
     }
@@ -246,43 +332,93 @@ static void note_number(struct generation *generation, const struct sender *at, 
     }
 }
 
-bool returning_take(struct returning *returning, struct generation *generation,
-                    struct coordinator *coordinator, uint64_t peer, const struct message *back,
-                    uint64_t now_ms)
+/* Notes what all members say of the time without a coordinator. */
+static void note_absence(struct returning *returning, struct generation *generation,
+                         const struct message *back, uint64_t now_ms)
+{
+    const struct wire_back *of = back->back;
+    uint64_t lost_ms = lost_ms_of(back, now_ms);
+    generation->lost_ms = lost_ms < generation->lost_ms ? lost_ms : generation->lost_ms;
+    returning->epoch = of->epoch > returning->epoch ? of->epoch : returning->epoch;
+    if (back->member->role != ROLE_WORKER) {
+        return;
+    }
+    if (of->alone_step > returning->alone_step) {
+        returning->alone_step = of->alone_step;
+    }
+    if (of->has_commit && of->commit_step >= returning->commit_step) {
+        returning->has_commit = true;
+        returning->commit_step = of->commit_step;
+    }
+}
+
+/* Whether the slot is that of the same process, which has come by another connection before. */
+static bool is_same_process(const struct slot *slot, const struct wire_member *member)
+{
+    return slot->state == SLOT_CONNECTED && slot->number == member->rank &&
+           slot->process_id == member->process_id && strcmp(slot->host, member->host) == 0;
+}
+
+/* Gives it its place. False: there is none. */
+static bool take_place(struct returning *returning, struct generation *generation,
+                       struct coordinator *coordinator, uint64_t peer, const struct message *back,
+                       uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
     struct membership_refusal refusal;
     struct wire_member member = *back->member;
-    struct sender at;
+    struct sender at = membership_member(membership, member.role, back->rank);
+    bool is_worker = member.role == ROLE_WORKER;
     uint32_t index;
-    if (membership_find(membership, peer, &at)) {
-        return true; // said twice
-    }
-    at = membership_member(membership, member.role, back->rank);
-    if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL ||
-        at.slot->state != SLOT_FREE) {
-        return false;
-    }
     note_number(generation, &at, member.rank);
     member.has_rank = true;
     if (membership_join(membership, &member, peer, now_ms, &index, &refusal) != STATUS_OK) {
         return false;
     }
     at = membership_member(membership, member.role, index);
-    bool is_worker = member.role == ROLE_WORKER;
-    if (!goes_on(returning, coordinator, back) || (is_worker && !note_sum(returning, back))) {
+    bool has_sum = !is_worker || note_sum(returning, back); // also of those who join anew
+    if (!has_sum || !goes_on(returning, coordinator, back)) {
         returning->is_anew = true;
     }
     if (is_worker) {
         generation->workers[index].peer = peer;
+        at.slot->has_commit = true; // if any of them has one: see share_commit
     }
     fill_slot(at.slot, back, now_ms);
     slot_enter(membership, at.slot, SLOT_CONNECTED, now_ms);
     uint32_t share = is_worker ? index : membership->worker_count + index;
     coordinator->checkpointing.shares[share].last = back->back->snapshot_step;
+    return true;
+}
+
+bool returning_take(struct returning *returning, struct generation *generation,
+                    struct coordinator *coordinator, uint64_t peer, const struct message *back,
+                    uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    const struct wire_member *member = back->member;
+    struct sender at;
+    if (membership_find(membership, peer, &at)) {
+        return true; // said twice
+    }
+    at = membership_member(membership, member->role, back->rank);
+    if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL) {
+        return false;
+    }
+    if (is_same_process(at.slot, member)) {
+        at.slot->peer = peer;
+        at.slot->closed_ms = 0;
+        fill_slot(at.slot, back, now_ms);
+        return true;
+    }
+    if (at.slot->state != SLOT_FREE ||
+        !take_place(returning, generation, coordinator, peer, back, now_ms)) {
+        return false;
+    }
+    note_absence(returning, generation, back, now_ms);
     coordinator_port_say(&coordinator->port, false, "%s %u is back: host=%s pid=%llu",
-                         role_name(member.role), member.rank, member.host,
-                         (unsigned long long)member.process_id);
+                         role_name(member->role), member->rank, member->host,
+                         (unsigned long long)member->process_id);
     look_for_all(returning, generation, coordinator, now_ms);
     return true;
 }

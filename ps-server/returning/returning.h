@@ -30,7 +30,11 @@ struct returning {
     uint64_t begin_step, sum_round; // of the job; of those that are back, the newest
     double *sum;                    // (sum_count) that one, owned; NULL: not known
     uint32_t sum_count;
-    uint32_t phase;                // that they train in
+    uint64_t alone_step;  // the newest at which one of them has missed its coordinator
+    uint64_t commit_step; // if has_commit: the newest, of a program that commits
+    uint32_t phase;       // that they train in
+    uint32_t epoch;       // how many coordinators have taken them in before
+    bool has_commit;
     bool is_anew;                  // some cannot go on as they are
     bool has_workers, has_servers; // all that the job began with: none was lost before
 };
@@ -44,11 +48,22 @@ bool returning_may_begin(const struct coordinator *coordinator);
 enum status returning_read_job(const struct message *back, const struct job *own,
                                struct job *ret_job, char *ret_why, size_t why_size);
 
-/* Fills the generation of those who are to come back. `before`: seconds that the job had trained
- * before their generation; restarts: of the job in all, with this one. Until generation_finish. */
-enum status returning_generation(const struct message *back, const struct job *job, double before,
-                                 uint32_t restarts, uint64_t now_ms,
+/* What is known of the job before. */
+struct returning_past {
+    double seconds;                  // that it had trained before the generation of its members
+    uint32_t restarts;               // in all, with this one
+    bool was_away;                   // it is the same coordinator, which they have missed
+    const struct generation *before; // then: the one that it had; NULL: none. Borrowed
+};
+
+/* Fills the generation of those who are to come back. Until generation_finish. */
+enum status returning_generation(const struct message *back, const struct job *job,
+                                 const struct returning_past *past, uint64_t now_ms,
                                  struct generation *ret_generation);
+
+/* Whether a member of this coordinator's job has been taken in by a later one: this one was away
+ * for so long, and decides nothing any more. */
+bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back);
 
 /* Makes a new coordinator of that job the one that they come back to. `own`: the job as its own
  * options have it. */

@@ -192,6 +192,86 @@ static void a_coordinator_that_was_given_up_names_its_own_absence(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* All workers of a ring fall silent at once. */
+static void a_coordinator_that_hears_nobody_is_cut_off_and_judges_nobody(void **state)
+{
+    (void)state;
+    struct story story;
+    char sentence[512];
+    story_open_training(&story, 3);
+    story.job.outlast = 60;
+    for (uint64_t peer = 1; peer <= 3; peer++) {
+        hear(&story, peer, 17, 1000 + 100 * peer);
+    }
+    assert_false(deadlines_hears_nobody(&story.coordinator, 2000));
+    coordinator_tick(&story.coordinator, 30000, 0);
+    assert_true(deadlines_hears_nobody(&story.coordinator, 30000));
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    story.coordinator.silence_warned_ms = 0;
+    assert_true(deadlines_should_warn(&story.coordinator, 30000, sentence, sizeof(sentence)));
+    assert_non_null(strstr(sentence, "is the network cut?"));
+    hear(&story, 2, 18, 30100);
+    assert_false(deadlines_hears_nobody(&story.coordinator, 30100));
+    coordinator_tick(&story.coordinator, 30100, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING); // the others may take a while
+    hear(&story, 2, 18, 34000);
+    coordinator_tick(&story.coordinator, 34000, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    hear(&story, 2, 18, 35200);
+    coordinator_tick(&story.coordinator, 35200, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE); // and are lost then
+    coordinator_finish(&story.coordinator);
+}
+
+static void nobody_waits_for_those_who_have_given_up(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 3);
+    story.job.outlast = 60;
+    for (uint64_t peer = 1; peer <= 3; peer++) {
+        hear(&story, peer, 17, 1000);
+    }
+    coordinator_tick(&story.coordinator, 61000, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    coordinator_tick(&story.coordinator, 1000 + 60000 + 60000, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_single_worker_that_is_silent_is_lost_as_ever(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    story.job.outlast = 60;
+    hear(&story, 2, 17, 1000);
+    be_silent(&story, 1000, 6000);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    coordinator_finish(&story.coordinator);
+}
+
+/* They have made new connections meanwhile, which take a moment to be noticed. */
+static void those_who_missed_a_coordinator_that_was_away_may_come_back(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    story.job.outlast = 60;
+    hear(&story, 1, 17, 1000);
+    hear(&story, 2, 17, 1000);
+    coordinator_tick(&story.coordinator, 1000, 0);
+    coordinator_tick(&story.coordinator, 30000, 28750);
+    deadlines_note_closed(&story.coordinator, 1, 30010);
+    deadlines_note_closed(&story.coordinator, 2, 30010);
+    coordinator_tick(&story.coordinator, 34000, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    coordinator_tick(&story.coordinator, 37000, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    expect_reason(&story, "while this coordinator was away");
+    coordinator_finish(&story.coordinator);
+}
+
 static void each_that_comes_gives_the_others_as_long_again(void **state)
 {
     (void)state;
@@ -232,6 +312,10 @@ int main(void)
         cmocka_unit_test(a_closed_connection_tells_of_a_death_at_once),
         cmocka_unit_test(what_was_said_before_a_connection_was_closed_counts),
         cmocka_unit_test(a_coordinator_that_was_given_up_names_its_own_absence),
+        cmocka_unit_test(a_coordinator_that_hears_nobody_is_cut_off_and_judges_nobody),
+        cmocka_unit_test(nobody_waits_for_those_who_have_given_up),
+        cmocka_unit_test(a_single_worker_that_is_silent_is_lost_as_ever),
+        cmocka_unit_test(those_who_missed_a_coordinator_that_was_away_may_come_back),
         cmocka_unit_test(each_that_comes_gives_the_others_as_long_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,27 +98,37 @@ static void of_two_that_do_not_reach_each_other_the_higher_number_goes(void **st
     coordinator_finish(&story.coordinator);
 }
 
+/* Of a job that trains; workers are peers from 1, servers from 10. */
+static void open_with_servers(struct story *story, uint32_t workers, uint32_t servers)
+{
+    story_open(story, "ps-async", workers, servers);
+    for (uint32_t i = 0; i < servers; i++) {
+        story_join(story, 10 + i, ROLE_SERVER, i);
+    }
+    for (uint32_t i = 0; i < workers; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    for (uint32_t i = 0; i < workers; i++) {
+        story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
+    }
+    for (uint32_t i = 0; i < servers; i++) {
+        story_ready(story, 10 + i, ROLE_SERVER, "", NULL);
+    }
+    for (uint32_t i = 0; i < workers + servers; i++) {
+        story_connected(story, i < workers ? 1 + i : 10 + i - workers);
+    }
+    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
+    story->job.stall_fail = 20;
+}
+
 /* In an order of pushes, each of two servers waits for a worker that waits for the other server. A
  * message was lost in one of four places, and the two that wait there are innocent. */
 static void of_a_circle_with_servers_nobody_is_named_alone(void **state)
 {
     (void)state;
     struct story story;
-    story_open(&story, "ps-async", 2, 2);
-    for (uint32_t i = 0; i < 2; i++) {
-        story_join(&story, 10 + i, ROLE_SERVER, i);
-        story_join(&story, 1 + i, ROLE_WORKER, i);
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        story_ready(&story, 1 + i, ROLE_WORKER, "first", &story_layout);
-        story_ready(&story, 10 + i, ROLE_SERVER, "", NULL);
-    }
+    open_with_servers(&story, 2, 2);
     static const uint64_t peers[] = {1, 2, 10, 11};
-    for (uint32_t i = 0; i < 4; i++) {
-        story_connected(&story, peers[i]);
-    }
-    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
-    story.job.stall_fail = 20;
     const struct wire_wait waits[] = {
         {.role = ROLE_SERVER, .index = 1, .what = WIRE_WAIT_PARAMS},
         {.role = ROLE_SERVER, .index = 0, .what = WIRE_WAIT_PARAMS},
@@ -138,6 +148,34 @@ static void of_a_circle_with_servers_nobody_is_named_alone(void **state)
                                      "message was lost: ");
     expect(story.coordinator.reason, "worker 0 waits for server 1, which waits for worker 1");
     expect(story.transcript.last_error, "members wait for each other");
+    coordinator_finish(&story.coordinator);
+}
+
+/* A worker that waits for one of the circle is not of it. */
+static void a_circle_is_told_from_one_of_its_members_on(void **state)
+{
+    (void)state;
+    struct story story;
+    open_with_servers(&story, 3, 2);
+    static const uint64_t peers[] = {1, 2, 3, 10, 11};
+    const struct wire_wait waits[] = {
+        {.role = ROLE_SERVER, .index = 0, .what = WIRE_WAIT_PARAMS},
+        {.role = ROLE_SERVER, .index = 1, .what = WIRE_WAIT_PARAMS},
+        {.role = ROLE_SERVER, .index = 0, .what = WIRE_WAIT_PARAMS},
+        {.role = ROLE_WORKER, .index = 1, .what = WIRE_WAIT_GRADIENTS},
+        {.role = ROLE_WORKER, .index = 2, .what = WIRE_WAIT_GRADIENTS},
+    };
+    for (uint64_t now_ms = 500; now_ms <= 21000; now_ms += 500) {
+        for (uint32_t i = 0; i < 5; i++) {
+            const struct message heartbeat = {
+                .kind = MESSAGE_HEARTBEAT, .step = 3, .wait = &waits[i]};
+            story_give(&story, peers[i], heartbeat, now_ms);
+        }
+        coordinator_tick(&story.coordinator, now_ms, 0);
+    }
+    assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
+    expect(story.coordinator.reason, "server 0 waits for worker 1, which waits for server 1, which "
+                                     "waits for worker 2, which waits for server 0");
     coordinator_finish(&story.coordinator);
 }
 
@@ -352,6 +390,7 @@ int main(void)
         cmocka_unit_test(the_one_that_computes_is_named_with_one_that_waits_for_it),
         cmocka_unit_test(of_two_that_do_not_reach_each_other_the_higher_number_goes),
         cmocka_unit_test(of_a_circle_with_servers_nobody_is_named_alone),
+        cmocka_unit_test(a_circle_is_told_from_one_of_its_members_on),
         cmocka_unit_test(what_names_nobody_counts_as_nothing),
         cmocka_unit_test(one_that_leaves_before_a_step_of_others_ends_the_job),
         cmocka_unit_test(steps_may_differ_by_the_bound_of_the_mode),

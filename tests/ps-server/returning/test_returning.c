@@ -2,9 +2,8 @@
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
 #include "common/job/job_text.h"
-#include "ps-server/returning/returning.h"
 #include "tests/support/common/choices.h"
-#include "tests/support/ps-server/coordinator_story.h"
+#include "tests/support/ps-server/comeback.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -15,157 +14,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORKERS 3
-
-/* A coordinator that has just begun, and what the workers of a job say to it. */
-struct comeback {
-    struct story story;
-    struct generation generation;
-    struct returning returning;
-    struct wire_back back;
-    struct wire_start start;
-    struct wire_member member;
-    struct wire_sum sum;
-    double sums[2];
-};
-
-/* What the worker says. Borrows from the comeback until the next call. */
-static struct message say(struct comeback *back, uint32_t rank, uint64_t step)
-{
-    back->member = (struct wire_member){.role = ROLE_WORKER,
-                                        .has_rank = true,
-                                        .rank = rank,
-                                        .host = "node",
-                                        .process_id = 100 + rank,
-                                        .endpoints = "its place",
-                                        .params_digest = "first",
-                                        .device = "cpu",
-                                        .figures = "",
-                                        .train_samples = 60,
-                                        .data_digest = 8};
-    back->sum = (struct wire_sum){back->back.sum_round - 1, 2, back->sums};
-    return (struct message){.kind = MESSAGE_BACK,
-                            .job_id = 77,
-                            .rank = rank,
-                            .step = step,
-                            .text = "",
-                            .member = &back->member,
-                            .layout = &story_layout,
-                            .start = &back->start,
-                            .back = &back->back,
-                            .sum = back->back.sum_round > 0 ? &back->sum : NULL};
-}
-
-static void begin_in(struct comeback *back, const char *mode, uint32_t servers, uint64_t now_ms)
-{
-    memset(back, 0, sizeof(*back));
-    story_open(&back->story, mode, WORKERS, servers);
-    back->story.job.on_loss = ON_LOSS_REDEAL;
-    back->story.job.min_workers = 1;
-    back->story.job.global_batch = 6;
-    back->story.job.batch = 2;
-    back->story.job.steps = 1000;
-    back->start = (struct wire_start){.all_reduce = ALL_REDUCE_RING, .bucket_bytes = 40};
-    back->back = (struct wire_back){.trained_ms = 4000};
-    assert_true(returning_may_begin(&back->story.coordinator));
-    struct message first = say(back, 0, 20);
-    first.start = servers > 0 ? NULL : first.start;
-    assert_int_equal(
-        returning_generation(&first, &back->story.job, 1.5, 1, now_ms, &back->generation),
-        STATUS_OK);
-    returning_begin(&back->returning, &first, &back->story.job, &back->generation,
-                    &back->story.coordinator);
-    assert_false(returning_may_begin(&back->story.coordinator));
-}
-
-static void begin(struct comeback *back, uint64_t now_ms)
-{
-    begin_in(back, "ring", 0, now_ms);
-}
-
-/* Of a job with servers: says that it joins anew. */
-static bool take_anew(struct comeback *back, enum member_role role, uint32_t rank, uint64_t peer)
-{
-    struct message message = say(back, rank, 20);
-    back->member.role = role;
-    message.start = NULL;
-    message.layout = NULL;
-    return returning_take(&back->returning, &back->generation, &back->story.coordinator, peer,
-                          &message, 100);
-}
-
-/* One that was not there, or does not know that it was. */
-static bool join(struct comeback *back, enum member_role role, uint32_t number, uint64_t peer,
-                 uint64_t now_ms)
-{
-    say(back, number, 0);
-    back->member.role = role;
-    const struct message message = {
-        .kind = MESSAGE_JOIN, .text = RINGSIDE_VERSION, .member = &back->member};
-    return returning_take_join(&back->returning, &back->generation, &back->story.coordinator, peer,
-                               &message, now_ms);
-}
-
-static bool take(struct comeback *back, uint32_t rank, uint64_t step, uint64_t now_ms)
-{
-    const struct message message = say(back, rank, step);
-    return returning_take(&back->returning, &back->generation, &back->story.coordinator, 10 + rank,
-                          &message, now_ms);
-}
-
-static void end(struct comeback *back)
-{
-    returning_finish(&back->returning);
-    coordinator_finish(&back->story.coordinator);
-    generation_finish(&back->generation);
-}
-
-static uint32_t count_sent(const struct comeback *back, enum message_kind kind)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < back->story.transcript.sent_count; i++) {
-        count += back->story.transcript.sent[i].kind == kind;
-    }
-    return count;
-}
-
 static void training_goes_on_once_all_are_back(void **state)
 {
     struct comeback back;
     const struct coordinator *coordinator = &back.story.coordinator;
     (void)state;
-    begin(&back, 100);
-    assert_true(take(&back, 1, 20, 100));
-    assert_true(take(&back, 0, 21, 110));
+    comeback_begin(&back, 100);
+    assert_true(comeback_take(&back, 1, 20, 100));
+    assert_true(comeback_take(&back, 0, 21, 110));
     assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
-    assert_int_equal(count_sent(&back, MESSAGE_GO), 0);
-    assert_true(take(&back, 2, 20, 120));
+    assert_int_equal(comeback_count_sent(&back, MESSAGE_GO), 0);
+    assert_true(comeback_take(&back, 2, 20, 120));
     assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
-    assert_int_equal(count_sent(&back, MESSAGE_GO), WORKERS);
-    assert_int_equal(count_sent(&back, MESSAGE_START), 0);
-    assert_int_equal(count_sent(&back, MESSAGE_WELCOME), 0);
+    assert_int_equal(comeback_count_sent(&back, MESSAGE_GO), COMEBACK_WORKERS);
+    assert_int_equal(comeback_count_sent(&back, MESSAGE_START), 0);
+    assert_int_equal(comeback_count_sent(&back, MESSAGE_WELCOME), 0);
     assert_int_equal(back.story.transcript.started_count, 1);
     assert_int_equal(back.generation.recoveries[0].lost_step, 21);
     assert_int_equal(back.generation.recoveries[0].begin_step, 21);
     assert_true(generation_seconds(coordinator, 120) >= 5.5);
     assert_int_equal(generation_restarts(coordinator), 1);
-    for (uint32_t rank = 0; rank < WORKERS; rank++) {
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
         story_done(&back.story, 10 + rank, "last", 130);
     }
     assert_int_equal(coordinator->verdict, STATUS_OK);
     assert_string_equal(coordinator->params_digest, "last");
-    end(&back);
+    comeback_end(&back);
 }
 
 static void one_that_knocks_twice_counts_once(void **state)
 {
     struct comeback back;
     (void)state;
-    begin(&back, 100);
-    assert_true(take(&back, 0, 20, 100));
-    assert_true(take(&back, 0, 20, 101));
+    comeback_begin(&back, 100);
+    assert_true(comeback_take(&back, 0, 20, 100));
+    assert_true(comeback_take(&back, 0, 20, 101));
     assert_int_equal(back.story.coordinator.state, COORDINATOR_GATHERING);
-    end(&back);
+    comeback_end(&back);
 }
 
 static void all_join_anew_if_one_is_elsewhere(void **state)
@@ -173,22 +58,22 @@ static void all_join_anew_if_one_is_elsewhere(void **state)
     for (uint32_t difference = 0; difference < 2; difference++) {
         struct comeback back;
         (void)state;
-        begin(&back, 100);
-        assert_true(take(&back, 0, 20, 100));
+        comeback_begin(&back, 100);
+        assert_true(comeback_take(&back, 0, 20, 100));
         if (difference == 0) {
             back.start.phase = 1;
         } else {
             back.back.begin_step = 5;
         }
-        assert_true(take(&back, 1, 20, 100));
+        assert_true(comeback_take(&back, 1, 20, 100));
         back.start.phase = 0;
         back.back.begin_step = 0;
         assert_int_equal(back.story.coordinator.state, COORDINATOR_GATHERING);
-        assert_true(take(&back, 2, 20, 100));
+        assert_true(comeback_take(&back, 2, 20, 100));
         assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
-        assert_int_equal(count_sent(&back, MESSAGE_STOP), WORKERS);
+        assert_int_equal(comeback_count_sent(&back, MESSAGE_STOP), COMEBACK_WORKERS);
         assert_int_equal(back.story.transcript.started_count, 0);
-        end(&back);
+        comeback_end(&back);
     }
 }
 
@@ -197,27 +82,27 @@ static void members_of_servers_join_the_next_generation(void **state)
     struct comeback back;
     struct generation next;
     (void)state;
-    begin_in(&back, "ps-sync", 2, 100);
+    comeback_begin_in(&back, "ps-sync", 2, 100);
     const struct coordinator *coordinator = &back.story.coordinator;
-    assert_true(take_anew(&back, ROLE_WORKER, 1, 11));
-    assert_true(take_anew(&back, ROLE_SERVER, 1, 21));
-    assert_true(join(&back, ROLE_SERVER, 0, 20, 100)); // the coordinator's own
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 1, 11));
+    assert_true(comeback_take_anew(&back, ROLE_SERVER, 1, 21));
+    assert_true(comeback_join(&back, ROLE_SERVER, 0, 20, 100)); // the coordinator's own
     assert_int_equal(story_last_kind(&back.story), MESSAGE_REFUSE);
-    assert_true(take_anew(&back, ROLE_WORKER, 0, 10));
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 0, 10));
     assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
-    assert_true(take_anew(&back, ROLE_WORKER, 2, 12));
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 2, 12));
     assert_int_equal(coordinator->verdict, STATUS_AGAIN);
-    assert_int_equal(count_sent(&back, MESSAGE_STOP), WORKERS + 2);
+    assert_int_equal(comeback_count_sent(&back, MESSAGE_STOP), COMEBACK_WORKERS + 2);
     assert_int_equal(generation_next(coordinator, &next), STATUS_OK);
     assert_int_equal(next.number, 1);
-    assert_int_equal(next.process_count, WORKERS);
+    assert_int_equal(next.process_count, COMEBACK_WORKERS);
     assert_int_equal(next.server_count, 2);
     assert_int_equal(next.recovery_count, 1);
     assert_int_equal(next.recoveries[0].lost_step, 20);
     assert_int_equal(next.workers_lost, 0);
     assert_int_equal(next.number + next.restarts_before, 1); // the coordinator was lost, no more
     generation_finish(&next);
-    end(&back);
+    comeback_end(&back);
 }
 
 static void all_train_on_if_no_shard_was_lost(void **state)
@@ -225,17 +110,17 @@ static void all_train_on_if_no_shard_was_lost(void **state)
     struct comeback back;
     (void)state;
     for (uint32_t runs = 0; runs < 2; runs++) { // whether the server trains
-        begin_in(&back, "ps-sync", 1, 100);
+        comeback_begin_in(&back, "ps-sync", 1, 100);
         const struct coordinator *coordinator = &back.story.coordinator;
         back.story.job.coordinator_role = COORDINATOR_APART;
-        struct message server = say(&back, 0, 20);
+        struct message server = comeback_say(&back, 0, 20);
         back.member.role = ROLE_SERVER;
         back.member.rank = 1;
         server.layout = NULL;
         server.start = runs ? server.start : NULL;
         struct generation first = back.generation;
         assert_int_equal(
-            returning_generation(&server, &back.story.job, 1.5, 1, 100, &back.generation),
+            returning_generation(&server, &back.story.job, &comeback_past, 100, &back.generation),
             STATUS_OK);
         generation_finish(&first);
         assert_int_equal(back.generation.servers[0], 1);
@@ -243,13 +128,13 @@ static void all_train_on_if_no_shard_was_lost(void **state)
                         &back.story.coordinator);
         assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator, 21,
                                    &server, 100));
-        for (uint32_t rank = 0; rank < WORKERS; rank++) {
+        for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
             assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
-            assert_true(take(&back, rank, 20, 100));
+            assert_true(comeback_take(&back, rank, 20, 100));
         }
-        assert_int_equal(count_sent(&back, MESSAGE_GO), runs ? WORKERS + 1 : 0);
+        assert_int_equal(comeback_count_sent(&back, MESSAGE_GO), runs ? COMEBACK_WORKERS + 1 : 0);
         assert_int_equal(coordinator->verdict, runs ? STATUS_OK : STATUS_AGAIN);
-        end(&back);
+        comeback_end(&back);
     }
 }
 
@@ -257,96 +142,100 @@ static void one_that_was_started_again_counts_as_back(void **state)
 {
     struct comeback back;
     (void)state;
-    begin_in(&back, "ps-sync", 2, 100);
-    assert_true(join(&back, ROLE_SERVER, 1, 21, 100));
-    assert_true(join(&back, ROLE_WORKER, 2, 12, 100));
-    assert_false(take_anew(&back, ROLE_WORKER, 2, 32)); // its place is taken
-    assert_false(join(&back, ROLE_WORKER, WORKERS, 33, 100));
-    assert_false(join(&back, ROLE_SERVER, 2, 34, 100));
-    assert_true(take_anew(&back, ROLE_WORKER, 0, 10));
-    assert_true(take_anew(&back, ROLE_WORKER, 1, 11));
-    assert_true(join(&back, ROLE_SERVER, 0, 20, 100));
+    comeback_begin_in(&back, "ps-sync", 2, 100);
+    assert_true(comeback_join(&back, ROLE_SERVER, 1, 21, 100));
+    assert_true(comeback_join(&back, ROLE_WORKER, 2, 12, 100));
+    const struct message late = comeback_say(&back, 2, 20); // its place is taken
+    back.member.process_id = 999;
+    assert_false(
+        returning_take(&back.returning, &back.generation, &back.story.coordinator, 32, &late, 100));
+    assert_false(comeback_join(&back, ROLE_WORKER, COMEBACK_WORKERS, 33, 100));
+    assert_false(comeback_join(&back, ROLE_SERVER, 2, 34, 100));
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 0, 10));
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 1, 11));
+    assert_true(comeback_join(&back, ROLE_SERVER, 0, 20, 100));
     assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
-    end(&back);
+    comeback_end(&back);
 }
 
 static void of_a_job_that_has_lost_workers_numbers_say_nothing(void **state)
 {
     struct comeback back;
     (void)state;
-    begin_in(&back, "ps-sync", 2, 100);
+    comeback_begin_in(&back, "ps-sync", 2, 100);
     struct job own = back.story.job;
-    own.workers = own.processes = WORKERS + 1;
-    const struct message first = say(&back, 0, 20);
+    own.workers = own.processes = COMEBACK_WORKERS + 1;
+    const struct message first = comeback_say(&back, 0, 20);
     returning_begin(&back.returning, &first, &own, &back.generation, &back.story.coordinator);
-    assert_false(join(&back, ROLE_WORKER, 2, 12, 100));
-    assert_true(join(&back, ROLE_SERVER, 1, 21, 100));
-    end(&back);
+    assert_false(comeback_join(&back, ROLE_WORKER, 2, 12, 100));
+    assert_true(comeback_join(&back, ROLE_SERVER, 1, 21, 100));
+    comeback_end(&back);
 }
 
 static void who_asks_again_is_not_lost(void **state)
 {
     struct comeback back;
     (void)state;
-    begin_in(&back, "ps-sync", 1, 1000);
+    comeback_begin_in(&back, "ps-sync", 1, 1000);
     back.story.coordinator.created_ms = 1000;
     generation_begin(&back.generation, &back.story.coordinator);
-    assert_true(take_anew(&back, ROLE_WORKER, 0, 10));
-    assert_true(take_anew(&back, ROLE_WORKER, 2, 12));
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 0, 10));
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 2, 12));
     const struct message alive = {.kind = MESSAGE_HEARTBEAT, .text = ""};
     for (uint64_t now_ms = 1000; now_ms <= 60000; now_ms += 500) {
         coordinator_receive(&back.story.coordinator, 10, &alive, now_ms);
         coordinator_receive(&back.story.coordinator, 12, &alive, now_ms);
-        (void)join(&back, ROLE_SERVER, 0, 20, now_ms);
+        (void)comeback_join(&back, ROLE_SERVER, 0, 20, now_ms);
         coordinator_tick(&back.story.coordinator, now_ms, 0);
     }
     assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
     assert_non_null(strstr(back.story.coordinator.reason, "worker 1 did not come back"));
-    end(&back);
+    comeback_end(&back);
 }
 
 static void who_has_no_place_is_not_taken(void **state)
 {
     struct comeback back;
     (void)state;
-    begin(&back, 100);
-    assert_true(take(&back, 0, 20, 100));
-    assert_false(take(&back, WORKERS, 20, 100));
-    const struct message other = say(&back, 0, 20); // by another connection
+    comeback_begin(&back, 100);
+    assert_true(comeback_take(&back, 0, 20, 100));
+    assert_false(comeback_take(&back, COMEBACK_WORKERS, 20, 100));
+    const struct message other = comeback_say(&back, 0, 20);
+    back.member.process_id = 999; // whoever that is
     assert_false(returning_take(&back.returning, &back.generation, &back.story.coordinator, 30,
                                 &other, 100));
-    assert_true(take(&back, 1, 20, 100));
-    end(&back);
+    assert_true(comeback_take(&back, 1, 20, 100));
+    comeback_end(&back);
 }
 
 static void a_sum_that_some_have_is_sent_to_all(void **state)
 {
     struct comeback back;
     (void)state;
-    begin(&back, 100);
+    comeback_begin(&back, 100);
     back.back.sum_round = 4;
-    assert_true(take(&back, 0, 20, 100));
+    assert_true(comeback_take(&back, 0, 20, 100));
     back.back.sum_round = 5;
     back.sums[0] = 2.5;
-    assert_true(take(&back, 1, 20, 100));
+    assert_true(comeback_take(&back, 1, 20, 100));
     back.back.sum_round = 4;
     back.sums[0] = 0;
-    assert_true(take(&back, 2, 20, 100));
-    assert_int_equal(count_sent(&back, MESSAGE_SUM), WORKERS);
+    assert_true(comeback_take(&back, 2, 20, 100));
+    assert_int_equal(comeback_count_sent(&back, MESSAGE_SUM), COMEBACK_WORKERS);
     assert_int_equal(back.story.coordinator.sums.round, 5);
     assert_true(back.returning.sum[0] == 2.5);
-    end(&back);
+    comeback_end(&back);
 }
 
 static void one_that_does_not_come_back_is_lost(void **state)
 {
     struct comeback back;
     (void)state;
-    begin(&back, 1000);
+    comeback_begin(&back, 1000);
     back.story.coordinator.created_ms = 1000;
     generation_begin(&back.generation, &back.story.coordinator);
-    assert_true(take(&back, 0, 20, 1000));
-    assert_true(take(&back, 2, 20, 1000));
+    assert_true(comeback_take(&back, 0, 20, 1000));
+    assert_true(comeback_take(&back, 2, 20, 1000));
     coordinator_tick(&back.story.coordinator, 3000, 0);
     assert_int_equal(back.story.coordinator.state, COORDINATOR_GATHERING);
     const struct message alive = {.kind = MESSAGE_HEARTBEAT, .text = ""};
@@ -358,30 +247,30 @@ static void one_that_does_not_come_back_is_lost(void **state)
     assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
     assert_non_null(strstr(back.story.coordinator.reason, "worker 1 did not come back"));
     assert_int_equal(back.story.coordinator.workers_lost, 1);
-    end(&back);
+    comeback_end(&back);
 }
 
 static void who_joins_anew_meanwhile_is_a_newcomer(void **state)
 {
     struct comeback back;
     (void)state;
-    begin(&back, 100);
-    assert_true(take(&back, 0, 20, 100));
+    comeback_begin(&back, 100);
+    assert_true(comeback_take(&back, 0, 20, 100));
     story_join(&back.story, 40, ROLE_WORKER, 1);
     assert_int_equal(story_last_kind(&back.story), MESSAGE_REFUSE);
     assert_int_equal(back.story.coordinator.membership.workers[1].state, SLOT_FREE);
-    end(&back);
+    comeback_end(&back);
 }
 
 static void a_repeated_report_counts_and_is_not_shown_again(void **state)
 {
     struct comeback back;
     (void)state;
-    begin(&back, 100);
-    for (uint32_t rank = 0; rank < WORKERS; rank++) {
-        assert_true(take(&back, rank, 20, 100));
+    comeback_begin(&back, 100);
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take(&back, rank, 20, 100));
     }
-    for (uint32_t rank = 0; rank < WORKERS; rank++) {
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
         const struct wire_report report = {
             .closes_period = true, .is_repeated = true, .images = 20, .steps = 10};
         const struct message message = {
@@ -390,7 +279,7 @@ static void a_repeated_report_counts_and_is_not_shown_again(void **state)
     }
     assert_true(results_period_is_complete(&back.story.coordinator.results, 0));
     assert_int_equal(back.story.transcript.period_count, 0);
-    end(&back);
+    comeback_end(&back);
 }
 
 static void members_of_another_job_are_not_taken(void **state)
@@ -404,13 +293,13 @@ static void members_of_another_job_are_not_taken(void **state)
     memset(&back, 0, sizeof(back));
     options_reset(&defaults);
     job.mode = mode_of("ring");
-    job.workers = WORKERS;
+    job.workers = COMEBACK_WORKERS;
     job.global_batch = 3;
     snprintf(job.model, sizeof(job.model), "lenet5");
     snprintf(job.data, sizeof(job.data), "shapes");
     assert_int_equal(job_resolve(&job, error, sizeof(error)), STATUS_OK);
     assert_int_equal(job_encode(&job, text, sizeof(text)), STATUS_OK);
-    struct message message = say(&back, 0, 20);
+    struct message message = comeback_say(&back, 0, 20);
     message.text = text;
     assert_int_equal(returning_read_job(&message, &job, &got, why, sizeof(why)), STATUS_OK);
     job.seed++;
@@ -424,14 +313,14 @@ static void a_snapshot_that_went_to_the_one_before_holds_nobody_up(void **state)
 {
     struct comeback back;
     (void)state;
-    begin(&back, 100);
+    comeback_begin(&back, 100);
     back.back.snapshot_step = 30;
-    assert_true(take(&back, 0, 31, 100));
+    assert_true(comeback_take(&back, 0, 31, 100));
     back.back.snapshot_step = 20;
-    assert_true(take(&back, 1, 31, 100));
+    assert_true(comeback_take(&back, 1, 31, 100));
     assert_int_equal(back.story.coordinator.checkpointing.shares[0].last, 30);
     assert_int_equal(back.story.coordinator.checkpointing.shares[1].last, 20);
-    end(&back);
+    comeback_end(&back);
 }
 
 int main(void)

@@ -1,0 +1,216 @@
+/* Tests of what a loss of the coordinator has cost, of coordinators that were away, and of programs
+ * of one's own that come back. */
+#include "common/job/job_options.h"
+#include "common/job/job_text.h"
+#include "tests/support/common/sample_job.h"
+#include "tests/support/ps-server/comeback.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+static void one_that_comes_by_another_connection_keeps_its_place(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 100);
+    assert_true(comeback_take(&back, 0, 20, 100));
+    const struct message again = comeback_say(&back, 0, 22);
+    assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator, 30,
+                               &again, 110));
+    assert_int_equal(back.story.coordinator.membership.workers[0].peer, 30);
+    assert_int_equal(back.story.coordinator.membership.workers[0].step, 22);
+    comeback_end(&back);
+}
+
+static void the_loss_lasts_from_the_last_sign_to_the_return_of_all(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 5000);
+    back.back.alone_ms = 2000;
+    back.back.alone_step = 11;
+    assert_true(comeback_take(&back, 1, 20, 5000));
+    back.back.alone_ms = 2500;
+    back.back.alone_step = 12;
+    assert_true(comeback_take(&back, 0, 21, 5010));
+    back.back.alone_ms = UINT64_MAX / 2; // which nobody has waited
+    back.back.alone_step = 0;
+    assert_true(comeback_take(&back, 2, 20, 5250));
+    const struct recovery *last = &back.generation.recoveries[0];
+    assert_int_equal(back.generation.lost_ms, 0);
+    assert_true(last->trained_on);
+    assert_int_equal(last->steps_meanwhile, 21 - 12);
+    assert_float_equal(last->seconds, 5.25, 1e-9);
+    comeback_end(&back);
+}
+
+static void where_all_join_anew_the_loss_lasts_from_the_last_sign_too(void **state)
+{
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    comeback_begin_in(&back, "ps-sync", 2, 5000);
+    back.back.alone_ms = 60;
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take_anew(&back, ROLE_WORKER, rank, 10 + rank)); // at 100
+    }
+    assert_true(comeback_take_anew(&back, ROLE_SERVER, 1, 21));
+    assert_true(comeback_join(&back, ROLE_SERVER, 0, 20, 100));
+    assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+    assert_int_equal(generation_next(&back.story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.lost_ms, 40);
+    assert_false(next.recoveries[0].trained_on);
+    generation_finish(&next);
+    comeback_end(&back);
+}
+
+static void a_coordinator_that_was_away_keeps_what_it_knows_of_losses(void **state)
+{
+    struct comeback back;
+    struct generation again;
+    (void)state;
+    comeback_begin(&back, 100);
+    back.generation.recoveries[0].lost_step = 17;
+    const struct returning_past away = {
+        .restarts = 2, .was_away = true, .before = &back.generation};
+    struct message first = comeback_say(&back, 0, 20);
+    first.generation = 1;
+    assert_int_equal(returning_generation(&first, &back.story.job, &away, 9000, &again), STATUS_OK);
+    assert_int_equal(again.number, 2);
+    assert_int_equal(again.restarts_before, 0);
+    assert_int_equal(again.recovery_count, 2);
+    assert_int_equal(again.recoveries[0].lost_step, 17);
+    assert_non_null(strstr(again.recoveries[1].reason, "the coordinator was away"));
+    generation_finish(&again);
+    comeback_end(&back);
+}
+
+static void each_coordinator_has_an_epoch_and_an_older_one_gives_way(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 100);
+    back.back.epoch = 4;
+    const struct message one = comeback_say(&back, 0, 20);
+    assert_false(returning_is_replaced(&back.story.coordinator, &one)); // it gathers
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        back.back.epoch = rank == 1 ? 5 : 4;
+        assert_true(comeback_take(&back, rank, 20, 100));
+    }
+    assert_int_equal(back.story.coordinator.epoch, 6);
+    uint32_t go = comeback_first_sent(&back, MESSAGE_GO);
+    assert_int_equal(back.story.transcript.sent[go].generation, 6);
+    back.back.epoch = 6;
+    assert_false(returning_is_replaced(&back.story.coordinator, &one));
+    back.back.epoch = 7;
+    assert_true(returning_is_replaced(&back.story.coordinator, &one));
+    comeback_end(&back);
+}
+
+/* Of a program of its own. */
+static void begin_external(struct comeback *back, bool commits)
+{
+    comeback_begin_in(back, "ring", 0, 100);
+    snprintf(back->story.job.model, sizeof(back->story.job.model), "external:mine");
+    back->story.job.on_loss = commits ? ON_LOSS_COMMIT : ON_LOSS_FAIL;
+    back->story.job.optimizer = OPTIMIZER_SGD;
+}
+
+static void a_program_that_cannot_begin_anew_ends_and_says_how_it_could(void **state)
+{
+    struct comeback back;
+    (void)state;
+    begin_external(&back, false);
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take_anew(&back, ROLE_WORKER, rank, 10 + rank));
+    }
+    assert_int_equal(back.story.coordinator.verdict, STATUS_UNREACHABLE);
+    assert_non_null(strstr(back.story.coordinator.reason, "--on-loss commit"));
+    comeback_end(&back);
+}
+
+static void the_optimizer_of_a_program_is_known_again(void **state)
+{
+    struct comeback back;
+    (void)state;
+    for (uint32_t differs = 0; differs < 2; differs++) {
+        begin_external(&back, true);
+        struct job told;
+        const struct option_set defaults = job_option_set(&told);
+        options_reset(&defaults);
+        back.story.job = SAMPLE_JOB("mode=ring", "workers=3", "steps=1000", "batch=2",
+                                    "model=external:mine", "data=external:mine", "on-loss=commit");
+        back.story.job.optimizer = OPTIMIZER_AUTO;
+        char text[JOB_OPTIMIZER_TEXT_BYTES];
+        told.optimizer = OPTIMIZER_ADAM;
+        told.lr = 0.125;
+        job_encode_optimizer(&told, text);
+        for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+            const struct message message = comeback_say(&back, rank, 20);
+            back.member.optimizer = differs && rank == 2 ? "" : text;
+            assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator,
+                                       10 + rank, &message, 100));
+        }
+        const struct coordinator *coordinator = &back.story.coordinator;
+        assert_int_equal(coordinator->job->optimizer, OPTIMIZER_ADAM);
+        assert_true(coordinator->job->lr == 0.125);
+        assert_string_equal(coordinator->optimizer, text);
+        assert_int_equal(coordinator->verdict, differs ? STATUS_AGAIN : STATUS_OK);
+        comeback_end(&back);
+    }
+}
+
+static void a_commit_that_some_know_of_counts_for_all(void **state)
+{
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    for (uint32_t anew = 0; anew < 2; anew++) {
+        begin_external(&back, true);
+        back.sums[0] = 1.5;
+        for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+            bool knows = rank == 1;
+            back.back.sum_round = knows ? 3 : 2;
+            back.back.has_commit = knows;
+            back.back.commit_step = knows ? 12 : 0;
+            struct message message = comeback_say(&back, rank, 20);
+            message.start = anew ? NULL : message.start;
+            assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator,
+                                       10 + rank, &message, 100));
+        }
+        const struct coordinator *coordinator = &back.story.coordinator;
+        for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+            assert_true(coordinator->membership.workers[rank].has_commit);
+        }
+        assert_int_equal(coordinator->commit_step, 12);
+        uint32_t then = comeback_first_sent(&back, anew ? MESSAGE_STOP : MESSAGE_GO);
+        assert_true(comeback_first_sent(&back, MESSAGE_SUM) < then && then != UINT32_MAX);
+        if (anew) {
+            assert_int_equal(generation_next(coordinator, &next), STATUS_OK);
+            assert_true(next.workers[0].has_commit && next.process_count == COMEBACK_WORKERS);
+            generation_finish(&next);
+        }
+        comeback_end(&back);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_comes_by_another_connection_keeps_its_place),
+        cmocka_unit_test(the_loss_lasts_from_the_last_sign_to_the_return_of_all),
+        cmocka_unit_test(where_all_join_anew_the_loss_lasts_from_the_last_sign_too),
+        cmocka_unit_test(a_coordinator_that_was_away_keeps_what_it_knows_of_losses),
+        cmocka_unit_test(each_coordinator_has_an_epoch_and_an_older_one_gives_way),
+        cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
+        cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
+        cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
