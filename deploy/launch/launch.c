@@ -226,7 +226,7 @@ static void watch_coordinator(struct launch *launch)
             break;
         }
         uint64_t deadline_ms = launch->deadline_ms != 0 ? launch->deadline_ms : UINT64_MAX;
-        uint64_t restart_ms = restart_workers(launch);
+        uint64_t restart_ms = restart_due(launch);
         step(launch, restart_ms < deadline_ms ? restart_ms : deadline_ms);
         note_ends(launch);
     }

@@ -1,6 +1,7 @@
 /* Starts the members of a job, and keeps track of their output and ends. */
 #include "deploy/launch/members.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/base/printable.h"
@@ -151,6 +152,7 @@ static void take_stop(const struct members *members, struct member *member, int 
 {
     char text[80];
     member->stopped = signal_number;
+    member->stopped_ms = clock_now_ms();
     if (signal_number != 0) {
         process_name_signal(signal_number, text, sizeof(text));
         log_warn("%s was stopped by %s; kill -CONT %u lets it continue",

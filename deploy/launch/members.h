@@ -22,6 +22,7 @@ struct member {
     bool is_lost;        // over because its host was lost
     uint32_t pid;        // on its host; 0: not known
     int stopped;         // by this signal; 0: it runs
+    uint64_t stopped_ms; // since when
     int result;          // as waitpid gives it, if it is over and not lost
     int log_fd;          // where its lines go; -1: its agent writes the log itself
     bool is_noted;       // its end has been looked at

@@ -8,6 +8,7 @@
 #include "common/job/faults.h"
 #include "common/job/job_modes.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -197,6 +198,32 @@ bool restart_may_return(const struct launch *launch)
            member_was_killed(coordinator) && !coordinator->is_lost && launch->endpoint[0] != '\0' &&
            launch->restarts < launch->options->restarts && job_outlasts_coordinator(&launch->job) &&
            count_running(launch) > 0;
+}
+
+uint64_t restart_end_stopped(struct launch *launch)
+{
+    struct member *coordinator = &launch->members.list[0];
+    // As long as members wait for a sign of it, and for the next one.
+    uint64_t most_ms = (uint64_t)(2000 * launch->job.lost_after) + 1000, now_ms = clock_now_ms();
+    if (coordinator->stopped == 0 || coordinator->is_over || launch->interrupts > 0 ||
+        launch->restarts >= launch->options->restarts || !job_outlasts_coordinator(&launch->job)) {
+        return UINT64_MAX;
+    }
+    if (now_ms - coordinator->stopped_ms < most_ms) {
+        return coordinator->stopped_ms + most_ms;
+    }
+    log_warn("the coordinator has stood still for %.1f s: it is killed, so that another one can "
+             "take its place",
+             (double)(now_ms - coordinator->stopped_ms) / 1000);
+    coordinator->stopped = 0; // which is said once
+    members_signal(&launch->members, 0, SIGKILL);
+    return UINT64_MAX;
+}
+
+uint64_t restart_due(struct launch *launch)
+{
+    uint64_t start_ms = restart_workers(launch), end_ms = restart_end_stopped(launch);
+    return start_ms < end_ms ? start_ms : end_ms;
 }
 
 void restart_begin_return(struct launch *launch, const char *reason)

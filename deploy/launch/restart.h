@@ -35,6 +35,13 @@ bool restart_is_planned(const struct launch *launch);
  * They wait for it, and train on meanwhile if they can. */
 bool restart_may_return(const struct launch *launch);
 
+/* A coordinator that stands still for longer than the others wait for it is killed, so that another
+ * one can take its place: there are never two. Returns when that is due; UINT64_MAX: it is not. */
+uint64_t restart_end_stopped(struct launch *launch);
+
+/* Does that and restart_workers. Returns when the next of it is due. */
+uint64_t restart_due(struct launch *launch);
+
 /* Makes ready for that, for the reason that the sentence is. */
 void restart_begin_return(struct launch *launch, const char *reason);
 

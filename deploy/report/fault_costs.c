@@ -97,8 +97,10 @@ static void add_recoveries(const struct run_folder *run, struct fault_cost *cost
     size_t i;
     json_array_foreach(recoveries, i, recovery)
     {
+        // Where training went on meanwhile, nothing was held up.
+        bool trained_on = json_is_true(json_object_get(recovery, "trained_on"));
         cost->losses++;
-        cost->seconds += number_of(recovery, "seconds");
+        cost->seconds += trained_on ? 0 : number_of(recovery, "seconds");
         cost->steps_redone += whole_of(recovery, "steps_redone");
         cost->bytes += whole_of(recovery, "bytes");
     }

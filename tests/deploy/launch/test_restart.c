@@ -1,4 +1,5 @@
 /* Tests of what is started again after a loss. */
+#include "common/base/clock.h"
 #include "common/base/signals.h"
 #include "common/job/job_options.h"
 #include "deploy/launch/restart.h"
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +205,29 @@ static void members_of_servers_get_their_coordinator_back_without_its_fault(void
     assert_false(restart_may_return(&launch));
 }
 
+static void a_coordinator_that_stands_still_for_too_long_is_killed(void **state)
+{
+    (void)state;
+    struct member *coordinator = &launch.members.list[0];
+    launch.job.outlast = 60;
+    launch.job.lost_after = 5;
+    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    coordinator->stopped = SIGSTOP;
+    coordinator->stopped_ms = clock_now_ms();
+    assert_int_equal(restart_end_stopped(&launch), coordinator->stopped_ms + 11000);
+    options.restarts = 0; // nobody would take its place
+    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    options.restarts = 2;
+    launch.job.outlast = 0; // nobody waits
+    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    launch.job.outlast = 60;
+    coordinator->stopped_ms -= 12000;
+    links[0].state = HOST_LINK_LOST; // which takes no commands
+    launch.members.crew = &launcher.crew;
+    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    assert_int_equal(coordinator->stopped, 0);
+}
+
 static void a_folder_is_lost_with_its_host(void **state)
 {
     (void)state;
@@ -287,6 +312,7 @@ int main(void)
         RESTART_TEST(an_interrupted_job_is_not_started_again),
         RESTART_TEST(restarts_are_counted_and_pauses_become_longer),
         RESTART_TEST(the_next_attempt_knows_why_and_meets_no_fault_twice),
+        RESTART_TEST(a_coordinator_that_stands_still_for_too_long_is_killed),
         RESTART_TEST(a_folder_is_lost_with_its_host),
         RESTART_TEST(a_worker_comes_back_where_it_was),
         RESTART_TEST(a_worker_of_a_lost_host_gets_a_free_slot),

@@ -77,6 +77,19 @@ static void counts_that_are_none_count_as_nothing(void **state)
     close_runs(&run, 1);
 }
 
+static void a_coordinator_that_was_done_without_has_held_nobody_up(void **state)
+{
+    (void)state;
+    struct run_folder run = make_run("shard=0,step=15,kill", "ring", "aa", 12);
+    json_t *first = json_array_get(json_object_get(run.details, "recoveries"), 0);
+    json_object_set_new(first, "trained_on", json_true());
+    struct fault_cost cost;
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 2);
+    assert_true(cost.seconds == 0.25);
+    close_runs(&run, 1);
+}
+
 static void without_a_job_to_compare_with_bits_are_not_known(void **state)
 {
     (void)state;
@@ -117,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_added_up_and_compared_with_the_job_without_faults),
         cmocka_unit_test(counts_that_are_none_count_as_nothing),
+        cmocka_unit_test(a_coordinator_that_was_done_without_has_held_nobody_up),
         cmocka_unit_test(without_a_job_to_compare_with_bits_are_not_known),
         cmocka_unit_test(the_table_and_the_page_have_a_row_for_each_run_with_faults),
     };
