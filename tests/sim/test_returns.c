@@ -1,14 +1,16 @@
-/* Jobs whose coordinator is killed and comes back, in virtual time: drawn from seeds.
+/* Jobs whose coordinator is lost and comes back, in virtual time: drawn from seeds.
  *
- * It is killed once or twice, first at any time while all workers train, and another one listens in
- * its place after a while. Then this holds:
+ * It is lost once or twice, first at any time while all workers train. It is killed, and another
+ * one listens in its place after a while; or it is stopped, or nobody reaches it, and after a while
+ * it is there again, and knows what it knew. Then this holds:
  *
  *     it ends         every process that is left ends
  *     it is true      the job completes, on every worker with the parameters of an undisturbed one
  *     it is frugal    no worker of a ring leaves its generation: no step is made again; nor where
  * the coordinator has no shard. Where shard 0 is lost with the coordinator, no process ends and
- * there is one generation for each loss it is bounded   without another coordinator, members end
- * when --outlast is over */
+ * there is one generation for each loss
+ *     it is one       one that was away gives up nobody, whatever it had decided
+ *     it is bounded   without another coordinator, members end when --outlast is over */
 #include "tests/sim/cluster.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/drawing.h"
@@ -29,8 +31,13 @@
 
 #define OUTLAST 20 // seconds
 
+#define COORDINATOR_HOST 1
+
+enum way { KILLED, STOPPED, CUT_OFF };
+
 struct plan {
     uint64_t seed;
+    enum way way;
     struct cluster_shape shape;
     struct world_costs costs;
     uint32_t kills; // 1 or 2
@@ -52,11 +59,48 @@ static bool loses_shard(const struct cluster_shape *shape)
     return shape->servers > 0 && !shape->is_apart;
 }
 
+/* Nobody reaches the coordinator, and it nobody; or that is over. */
+static void cut(bool is_cut)
+{
+    uint32_t hosts = plan.shape.workers + plan.shape.servers + 1;
+    for (uint32_t other = COORDINATOR_HOST + 1; other <= COORDINATOR_HOST + hosts; other++) {
+        (is_cut ? network_cut : network_heal)(world_network(), COORDINATOR_HOST, other);
+        (is_cut ? network_cut : network_heal)(world_network(), other, COORDINATOR_HOST);
+    }
+}
+
+static void lose_it(void)
+{
+    static const char *const said[] = {"is killed", "is stopped", "is cut off"};
+    story_say("the coordinator %s", said[plan.way]);
+    if (plan.way == KILLED) {
+        world_kill(cluster.servers[0]);
+    } else if (plan.way == STOPPED) {
+        world_stop(cluster.servers[0], !plan.returns);
+    } else {
+        cut(true);
+    }
+}
+
+static void find_it(void)
+{
+    static const char *const said[] = {"is started in its place", "goes on", "is reached again"};
+    story_say("a coordinator %s", said[plan.way]);
+    if (plan.way == KILLED) {
+        cluster_return_coordinator(&cluster);
+    } else if (plan.way == STOPPED) {
+        world_continue(cluster.servers[0]);
+    } else {
+        // Its verdict may have been on its way: nobody can know that the others have heard it.
+        is_fair = is_fair && !cluster.has_verdict;
+        cut(false);
+    }
+}
+
 static void come_back(void *data)
 {
     (void)data;
-    story_say("a coordinator is started in its place");
-    cluster_return_coordinator(&cluster);
+    find_it();
     if (killed < plan.kills) {
         world_at(world_now_ns() + plan.wait_ns[1], kill_it, NULL);
     }
@@ -74,9 +118,8 @@ static void kill_it(void *data)
         is_fair = is_fair && !cluster.has_verdict;
         return;
     }
-    story_say("the coordinator is killed");
     killed++;
-    world_kill(cluster.servers[0]);
+    lose_it();
     if (plan.returns) {
         world_at(world_now_ns() + plan.gap_ns[killed - 1], come_back, NULL);
     }
@@ -142,7 +185,33 @@ static struct plan draw_apart(uint64_t seed)
     return drawn;
 }
 
-/* False: it was killed too early or too late to count. */
+/* Likewise where nothing says that it is lost. Members miss it after twice --lost-after. */
+static struct plan silent(struct plan drawn, enum way way)
+{
+    struct drawing drawing = {drawn.seed * 1000033 + way};
+    drawn.way = way;
+    for (uint32_t i = 0; i < 2; i++) {
+        drawn.gap_ns[i] = 1 + draw(&drawing, (draw(&drawing, 2) == 0 ? 6 : 16) * SECOND_NS);
+    }
+    return drawn;
+}
+
+static struct plan draw_stopped(uint64_t seed)
+{
+    return silent(seed % 2 == 0 ? draw_plan(seed) : draw_apart(seed), STOPPED);
+}
+
+static struct plan draw_cut(uint64_t seed)
+{
+    return silent(seed % 2 == 0 ? draw_plan(seed) : draw_apart(seed), CUT_OFF);
+}
+
+static struct plan draw_silent_servers(uint64_t seed)
+{
+    return silent(draw_servers(seed), seed % 2 == 0 ? STOPPED : CUT_OFF);
+}
+
+/* False: it was lost too early or too late to count. */
 static bool run(const struct plan *wanted)
 {
     plan = *wanted;
@@ -167,6 +236,9 @@ static void judge(const struct plan *wanted)
     uint32_t generations = loses_shard(&wanted->shape) ? killed : 0;
     if (!cluster.has_verdict || cluster.verdict != STATUS_OK) {
         fail_msg("seed %llu: the job does not complete\n%s", seed, story_text());
+    }
+    if (wanted->way != KILLED && cluster.workers_lost > 0) {
+        fail_msg("seed %llu: a worker was given up\n%s", seed, story_text());
     }
     sim_expected(&cluster.job, wanted->shape.value_count, wanted->shape.steps, expected);
     for (uint32_t i = 0; i < wanted->shape.workers; i++) {
@@ -193,7 +265,7 @@ static void judge_all(struct plan (*draw_one)(uint64_t seed), uint32_t scenarios
         }
         world_end();
     }
-    print_message("%u scenarios, the coordinator was killed twice in %u\n", judged, twice);
+    print_message("%u scenarios, the coordinator was lost twice in %u\n", judged, twice);
     assert_true(judged > scenarios / 4 && twice > scenarios / 20);
 }
 
@@ -215,17 +287,36 @@ static void workers_and_servers_train_on_without_a_coordinator_apart(void **stat
     judge_all(draw_apart, SCENARIOS / 2);
 }
 
+static void a_coordinator_that_was_stopped_takes_its_members_in_again(void **state)
+{
+    (void)state;
+    judge_all(draw_stopped, SCENARIOS);
+}
+
+static void a_coordinator_that_was_cut_off_takes_its_members_in_again(void **state)
+{
+    (void)state;
+    judge_all(draw_cut, SCENARIOS);
+}
+
+static void with_a_shard_it_begins_anew_with_them(void **state)
+{
+    (void)state;
+    judge_all(draw_silent_servers, SCENARIOS / 2);
+}
+
 static void without_another_one_members_end_in_time(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct plan wanted = seed % 2 == 0 ? draw_plan(seed) : draw_servers(seed);
         wanted.returns = false;
+        wanted.way = seed % 4 < 2 ? KILLED : STOPPED;
         wanted.wait_ns[0] = 50 * MS_NS;
         wanted.shape.steps = 100;
         wanted.shape.compute_ns = 20 * MS_NS;
         assert_true(run(&wanted));
-        assert_true(world_now_ns() < (OUTLAST + 5) * SECOND_NS);
+        assert_true(world_now_ns() < (OUTLAST + 10) * SECOND_NS);
         for (uint32_t i = 0; i < wanted.shape.workers; i++) {
             assert_int_equal(cluster.trainings[i].status, STATUS_UNREACHABLE);
         }
@@ -239,6 +330,9 @@ int main(void)
         cmocka_unit_test(a_ring_outlasts_its_coordinator),
         cmocka_unit_test(workers_and_servers_outlast_their_coordinator),
         cmocka_unit_test(workers_and_servers_train_on_without_a_coordinator_apart),
+        cmocka_unit_test(a_coordinator_that_was_stopped_takes_its_members_in_again),
+        cmocka_unit_test(a_coordinator_that_was_cut_off_takes_its_members_in_again),
+        cmocka_unit_test(with_a_shard_it_begins_anew_with_them),
         cmocka_unit_test(without_another_one_members_end_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
