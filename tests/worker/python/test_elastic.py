@@ -73,6 +73,33 @@ def test_a_process_that_is_started_again_is_let_in(tmp_path: Path, mode: str) ->
     assert len({bits for *_, bits in said}) == 1
 
 
+KILL_COORDINATOR = """
+        if first == 0 and state.step == 9 and not os.path.exists("{folder}/struck"):
+            open("{folder}/struck", "w").close()
+            for process in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    words = open(f"/proc/{process}/cmdline").read().split("\\0")
+                except OSError:
+                    continue
+                if words[0].endswith("/ps") and any(word.startswith("{folder}") for word in words):
+                    os.kill(int(process), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("mode, sizes", [("ring", []), ("ps-sync", ["3"])])
+def test_a_killed_coordinator_comes_back(tmp_path: Path, mode: str, sizes: list[str]) -> None:
+    undisturbed = train(tmp_path, "pass", mode=mode)
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    ended = train(folder, KILL_COORDINATOR.replace("{folder}", str(folder)), "--restarts", "2", mode=mode)
+    assert ended.code == 0 and ended.summary["outcome"] == "completed", ended.text
+    assert ended.summary["restarts"] == 1 and ended.summary["workers_lost"] == 0, ended.summary
+    found = ends(ended)
+    assert [(said.split(), of) for said, _, of, _ in found] == [(sizes, "3")] * 3, ended.text
+    # Where it has a shard, all go back to their commit, and make the same steps again.
+    assert {bits for *_, bits in found} == {bits for *_, bits in ends(undisturbed)}, ended.text
+
+
 def test_fewer_processes_than_the_job_wants_end_it(tmp_path: Path) -> None:
     ended = train(tmp_path, KILL.format(rank=1), "--min-workers", "3")
     assert ended.code != 0 and "--min-workers" in ended.summary["reason"], ended.text
