@@ -161,7 +161,8 @@ static void a_job_that_cannot_go_on_is_described_as_it_began(void **state)
     const char *const args[] = {COMMON,        "--mode",  "ps-async",
                                 "--transport", "ipc",     "--lost-after",
                                 "1",           "--fault", "shard=0,step=3,partition=60s",
-                                "--out",       job.out,   NULL};
+                                "--outlast",   "0",       "--out",
+                                job.out,       NULL};
     json_decref(run(&job, args, 1));
     json_t *described = programs_read_json(job.out, "job.json");
     const json_t *options = json_object_get(described, "options");
