@@ -94,6 +94,7 @@ class FaultLab(LabFolder):
     """A job in `folder`, which is empty, and the processes that it has started."""
 
     user = None  # whose processes they are; None: our own
+    prefix = ()  # a command that becomes the program that it is given
 
     def __init__(self, build, folder):
         system = ctypes.CDLL(None)
@@ -120,7 +121,7 @@ class FaultLab(LabFolder):
 
     def start(self, name, program, *arguments, announces=False):
         """Starts build/PROGRAM; its output is NAME.txt. Its pid; the endpoint, if it announces one."""
-        command = [os.path.join(self.build, program), *arguments]
+        command = [*self.prefix, os.path.join(self.build, program), *arguments]
         ends = os.pipe() if announces else None
         if announces:
             command += ["--announce-fd", str(ends[1])]

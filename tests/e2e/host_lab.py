@@ -118,14 +118,21 @@ MaxStartups 100
         if says_when:
             print(f"    (all gone after {time.monotonic() - began:.1f} s)")
 
+    def on_first(self):
+        """A command that becomes the one behind it, on host1."""
+        return ["ip", "netns", "exec", self.space(1), "unshare", "--uts", "sh", "-c",
+                'hostname host1; exec "$@"', "sh"]
+
+    def ssh(self):
+        """For --ssh."""
+        return f"ssh -F {self.path('ssh_config')}"
+
     def start(self, command, *arguments):
         """The launcher, on host1, with what it writes in a file."""
         self.outputs += 1
         output = self.path(f"output{self.outputs}")
         process = subprocess.Popen(
-            ["ip", "netns", "exec", self.space(1), "unshare", "--uts", "sh", "-c",
-             'hostname host1; exec "$@"', "sh", self.ringside, command, "--ssh",
-             f"ssh -F {self.path('ssh_config')}", *arguments],
+            [*self.on_first(), self.ringside, command, "--ssh", self.ssh(), *arguments],
             stdin=subprocess.DEVNULL, stdout=open(output, "wb"), stderr=subprocess.STDOUT)
         process.output = output
         return process
