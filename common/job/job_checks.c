@@ -419,6 +419,16 @@ bool job_can_redeal(const struct job *job)
     return job->mode.kind != MODE_LOCAL && job->workers > 1 && beyond_redeal(job) == NULL;
 }
 
+bool job_is_bound(const struct job *job, char ret_why[JOB_BOUND_BYTES])
+{
+    const char *sentence = beyond_redeal(job);
+    bool has_others = job->mode.kind != MODE_LOCAL && job->workers > 1 && !job_is_external(job);
+    snprintf(ret_why, JOB_BOUND_BYTES, "%s %s",
+             beyond_carriers(job) != NULL ? "going on needs" : "no copy holds",
+             sentence != NULL ? sentence : "");
+    return has_others && sentence != NULL;
+}
+
 static enum status check_on_loss(const struct job *job, char *ret_error, size_t error_size)
 {
     const struct carriers carriers = job_carriers(job);

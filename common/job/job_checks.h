@@ -19,4 +19,10 @@ enum status job_check_timeline(const struct job *job, uint64_t step_count, char 
  * has any that do not depend on speed. */
 bool job_can_redeal(const struct job *job);
 
+#define JOB_BOUND_BYTES 192
+
+/* Whether a job of several processes ends when it loses one because of what else it has asked for.
+ * Then ret_why says so: what going on would need, or what no copy of the job holds. */
+bool job_is_bound(const struct job *job, char ret_why[JOB_BOUND_BYTES]);
+
 #endif

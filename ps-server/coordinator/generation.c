@@ -2,6 +2,7 @@
 #include "ps-server/coordinator/generation.h"
 
 #include "common/job/faults.h"
+#include "common/job/job_checks.h"
 #include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
@@ -79,17 +80,27 @@ static bool are_enough(const struct coordinator *coordinator, uint32_t left,
     return false;
 }
 
+/* Nothing of a job that could go on and was asked not to. */
+static void say_why_bound(const struct job *job, char *ret_why, size_t why_size)
+{
+    char why[JOB_BOUND_BYTES];
+    if (job_is_bound(job, why)) {
+        snprintf(ret_why, why_size, "%s", why);
+    }
+}
+
 bool generation_may_follow(const struct coordinator *coordinator, const struct sender *lost,
                            char *ret_why, size_t why_size)
 {
     const struct job *job = coordinator->job;
     bool is_first = coordinator->generation == NULL;
     ret_why[0] = '\0';
-    if (!job_may_go_on(job) || lost->slot == NULL) {
-        return false;
-    }
-    if (coordinator->state == COORDINATOR_GATHERING && is_first) {
+    if (lost->slot == NULL || (coordinator->state == COORDINATOR_GATHERING && is_first)) {
         return false; // nobody has begun
+    }
+    if (!job_may_go_on(job)) {
+        say_why_bound(job, ret_why, why_size);
+        return false;
     }
     bool is_worker = lost->role == ROLE_WORKER;
     if (!is_worker && lost->index % job->servers == 0 && job_first_server(job) == 0) {

@@ -5,6 +5,7 @@
 #include "common/live/live_state.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/period_line.h"
+#include "ps-server/record/progress_carriers.h"
 #include "ps-server/record/summary.h"
 #include "ps-server/record/unmet.h"
 #include "ps-server/shard/shard.h"
@@ -99,40 +100,6 @@ static void print_history(const struct coordinator *coordinator)
                (double)shard_history_bytes(&config) / (1 << 20),
                config.has_views ? "views and changes" : "older versions");
     }
-}
-
-static void print_ranks_left_out(const struct coordinator *coordinator)
-{
-    const struct rank_list *list = &coordinator->job->left_out;
-    char text[OPTION_VALUE_BYTES];
-    if (list->count > 0) {
-        rank_list_format(list, text, sizeof(text));
-        printf("without rank%s %s: %u images a step of %u\n", list->count == 1 ? "" : "s", text,
-               job_batch_present(coordinator->job), coordinator->job->global_batch);
-    }
-}
-
-/* What ranks take where processes carry several; each has a gradient of its own. */
-static void print_carriers(const struct coordinator *coordinator)
-{
-    const struct carriers carriers = coordinator->carriers;
-    uint32_t present = carriers_present(&carriers);
-    print_ranks_left_out(coordinator);
-    if (carriers.processes == present) {
-        return;
-    }
-    uint32_t most = carriers_most(carriers), least = carriers_least(carriers);
-    uint32_t vectors = carriers_gradient_count(coordinator->job, most);
-    printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
-           carriers.processes == 1 ? "carries" : "carry", carriers.ranks);
-    if (least != most) {
-        printf("%u or ", least);
-    }
-    printf("%u each; gradients take %u x %.1f MiB in %s\n", most, vectors,
-           (double)(coordinator->layout.value_count * sizeof(float)) / (1 << 20),
-           carriers.processes == 1         ? "it"
-           : least == most || vectors == 1 ? "each"
-                                           : "the largest");
 }
 
 static void print_batches(const struct job *job)
@@ -232,7 +199,8 @@ void progress_started(struct progress *progress, const struct coordinator *coord
         printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
     }
     print_model(coordinator);
-    print_carriers(coordinator);
+    progress_say_carriers(coordinator);
+    progress_say_bound(job);
     print_batches(job);
     print_length(job, coordinator->train_samples);
     print_rate(job, coordinator->train_samples);
@@ -309,7 +277,7 @@ void progress_gone_on(struct progress *progress, const struct coordinator *coord
     const struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
     printf("the job goes on from step %llu, %.1f s after it: %s\n",
            (unsigned long long)last->begin_step, last->seconds, last->reason);
-    print_carriers(coordinator);
+    progress_say_carriers(coordinator);
     fflush(stdout);
 }
 

@@ -1,5 +1,6 @@
 /* Tests that contradictory settings of a job are rejected, with advice. */
 #include "common/job/carriers.h"
+#include "common/job/job_checks.h"
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "tests/support/common/sample_job.h"
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <string.h>
 
 static void what_needs_stale_gradients_is_refused_where_there_are_none(void **state)
 {
@@ -187,6 +189,33 @@ static void fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep(void 
     assert_int_equal(job.processes, 0);
 }
 
+static void what_ends_a_job_with_its_first_loss_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options[4];
+        const char *why;
+    } bound[] = {
+        {{"backup=1"}, "going on needs workers that are all waited for: --backup 0"},
+        {{"mode=ring", "sync-every=4"}, "going on needs workers whose parameters are the same"},
+        {{"model=resnet20", "sync-bn=true"}, "going on needs batch normalisation over each"},
+        {{"mode=ring", "compress=fp16"}, "going on needs sums that travel as they are"},
+        {{"mode=ps-async", "order=seeded:constant:2", "remedy=momentum"},
+         "no copy holds the staleness that --remedy momentum has measured"},
+    };
+    char why[JOB_BOUND_BYTES];
+    for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++) {
+        const struct job job = sample_job_resolved(
+            SAMPLE_JOB("workers=4", bound[i].options[0], bound[i].options[1], bound[i].options[2]));
+        assert_int_equal(job.on_loss, ON_LOSS_FAIL);
+        assert_true(job_is_bound(&job, why));
+        assert_ptr_equal(strstr(why, bound[i].why), why);
+    }
+    const struct job plain = sample_job_resolved(SAMPLE_JOB("workers=4", "on-loss=fail"));
+    const struct job local = sample_job_resolved(SAMPLE_JOB("mode=local", "sync-every=4"));
+    assert_false(job_is_bound(&plain, why) || job_is_bound(&local, why));
+}
+
 static void backup_workers_are_some_of_the_workers_of_ps_sync(void **state)
 {
     (void)state;
@@ -360,6 +389,7 @@ int main(void)
         cmocka_unit_test(more_workers_than_a_job_begins_with_cannot_have_to_be_left),
         cmocka_unit_test(a_remedy_needs_what_it_mends),
         cmocka_unit_test(servers_on_a_gpu_say_what_they_do_not_do),
+        cmocka_unit_test(what_ends_a_job_with_its_first_loss_is_named),
         cmocka_unit_test(backup_workers_are_some_of_the_workers_of_ps_sync),
         cmocka_unit_test(the_batch_of_all_workers_needs_workers_in_step),
         cmocka_unit_test(buckets_are_not_tuned_where_bits_must_not_depend_on_time),

@@ -116,6 +116,18 @@ static void a_job_that_nobody_has_asked_to_go_on_fails(void **state)
     expect_end(&story, STATUS_IO, "worker 1 (host node, pid 101) left: it has a reason");
 }
 
+static void a_job_that_cannot_go_on_says_what_that_would_need(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, WORKERS);
+    story.job.sync_every = 4;
+    leave(&story, 2, STATUS_IO, 100);
+    expect_end(&story, STATUS_IO,
+               "left: it has a reason; going on needs workers whose parameters are the same at "
+               "every step: --sync-every 1");
+}
+
 static void a_job_with_too_few_workers_left_fails_and_says_so(void **state)
 {
     (void)state;
@@ -461,6 +473,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_lost_in_training_sends_all_who_are_left_on),
         cmocka_unit_test(a_job_that_nobody_has_asked_to_go_on_fails),
+        cmocka_unit_test(a_job_that_cannot_go_on_says_what_that_would_need),
         cmocka_unit_test(a_job_with_too_few_workers_left_fails_and_says_so),
         cmocka_unit_test(a_loss_before_the_job_has_begun_fails_it),
         cmocka_unit_test(a_loss_while_workers_connect_is_one_of_a_job_that_has_begun),

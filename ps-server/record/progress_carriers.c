@@ -1,0 +1,50 @@
+/* Says which processes carry which ranks, and whether a job can do without one. */
+#include "ps-server/record/progress_carriers.h"
+
+#include "common/job/carriers.h"
+#include "common/job/job_checks.h"
+#include "common/job/job_values.h"
+#include "ps-server/coordinator/coordinator.h"
+
+#include <stdio.h>
+
+static void print_ranks_left_out(const struct coordinator *coordinator)
+{
+    const struct rank_list *list = &coordinator->job->left_out;
+    char text[OPTION_VALUE_BYTES];
+    if (list->count > 0) {
+        rank_list_format(list, text, sizeof(text));
+        printf("without rank%s %s: %u images a step of %u\n", list->count == 1 ? "" : "s", text,
+               job_batch_present(coordinator->job), coordinator->job->global_batch);
+    }
+}
+
+void progress_say_carriers(const struct coordinator *coordinator)
+{
+    const struct carriers carriers = coordinator->carriers;
+    uint32_t present = carriers_present(&carriers);
+    print_ranks_left_out(coordinator);
+    if (carriers.processes == present) {
+        return;
+    }
+    uint32_t most = carriers_most(carriers), least = carriers_least(carriers);
+    uint32_t vectors = carriers_gradient_count(coordinator->job, most);
+    printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
+           carriers.processes == 1 ? "carries" : "carry", carriers.ranks);
+    if (least != most) {
+        printf("%u or ", least);
+    }
+    printf("%u each; gradients take %u x %.1f MiB in %s\n", most, vectors,
+           (double)(coordinator->layout.value_count * sizeof(float)) / (1 << 20),
+           carriers.processes == 1         ? "it"
+           : least == most || vectors == 1 ? "each"
+                                           : "the largest");
+}
+
+void progress_say_bound(const struct job *job)
+{
+    char why[JOB_BOUND_BYTES];
+    if (job_is_bound(job, why)) {
+        printf("a lost process ends this job: %s\n", why);
+    }
+}
