@@ -7,6 +7,7 @@
 #include "deploy/page/page_table.h"
 #include "deploy/page/sections.h"
 #include "deploy/plot/sweep_plots.h"
+#include "deploy/report/fault_costs.h"
 #include "deploy/report/input_gap.h"
 #include "deploy/report/run_groups.h"
 #include "deploy/report/sweep_rates.h"
@@ -167,8 +168,8 @@ static enum status write_files(const struct page *page)
     return status;
 }
 
-/* Where a sweep has the same jobs on synthetic data, too. */
-static enum status report_input_gaps(const struct page *page)
+/* Where a sweep has the same jobs without faults, or on synthetic data, too. */
+static enum status report_comparisons(const struct page *page)
 {
     struct run_groups groups;
     size_t count;
@@ -177,6 +178,9 @@ static enum status report_input_gaps(const struct page *page)
         return status;
     }
     struct run_folder *runs = run_groups_copy_runs(&groups, &count);
+    if (runs != NULL) {
+        fault_costs_print(stdout, runs, count);
+    }
     status = runs != NULL ? input_gaps_report(runs, count, page->folder) : STATUS_NO_MEMORY;
     free(runs);
     run_groups_finish(&groups);
@@ -196,8 +200,8 @@ enum status sweep_report_write(const char *folder, const struct sweep_results *r
     printf("\n");
     sweep_table_print(stdout, &settings);
     printf("\n");
-    enum status gap_status = report_input_gaps(&page);
-    status = status == STATUS_OK ? gap_status : status;
+    enum status comparison_status = report_comparisons(&page);
+    status = status == STATUS_OK ? comparison_status : status;
     if (status == STATUS_OK) {
         printf("report: %s/report.html\n", folder);
     }

@@ -9,8 +9,8 @@
 #define STEP "step="
 
 const char *const fault_cost_headings[FAULT_COLUMNS] = {
-    "run",   "losses",       "s to go on", "images/s before", "during",
-    "after", "steps redone", "MiB moved",  "s more",          "bits",
+    "run",          "losses",    "on loss", "s to go on", "images/s before", "during", "after",
+    "steps redone", "MiB moved", "s more",  "bits",
 };
 
 static const char *option_of(const struct run_folder *run, const char *name)
@@ -153,32 +153,46 @@ void fault_cost_format(const struct run_folder *run, const struct fault_cost *co
 {
     static const char *const bits[] = {
         [FAULT_BITS_UNKNOWN] = "-", [FAULT_BITS_SAME] = "same", [FAULT_BITS_OTHER] = "other"};
+    const char *on_loss = option_of(run, "on-loss");
     snprintf(ret_cells[0], FAULT_CELL_BYTES, "%.63s", run->label);
     snprintf(ret_cells[1], FAULT_CELL_BYTES, "%u", cost->losses);
-    snprintf(ret_cells[2], FAULT_CELL_BYTES, cost->losses > 0 ? "%.2f" : "-", cost->seconds);
-    format_rate(cost->before, ret_cells[3]);
-    format_rate(cost->during, ret_cells[4]);
-    format_rate(cost->after, ret_cells[5]);
-    snprintf(ret_cells[6], FAULT_CELL_BYTES, "%llu", (unsigned long long)cost->steps_redone);
-    snprintf(ret_cells[7], FAULT_CELL_BYTES, cost->losses > 0 ? "%.1f" : "-",
+    snprintf(ret_cells[2], FAULT_CELL_BYTES, "%s", on_loss[0] != '\0' ? on_loss : "-");
+    snprintf(ret_cells[3], FAULT_CELL_BYTES, cost->losses > 0 ? "%.2f" : "-", cost->seconds);
+    format_rate(cost->before, ret_cells[4]);
+    format_rate(cost->during, ret_cells[5]);
+    format_rate(cost->after, ret_cells[6]);
+    snprintf(ret_cells[7], FAULT_CELL_BYTES, "%llu", (unsigned long long)cost->steps_redone);
+    snprintf(ret_cells[8], FAULT_CELL_BYTES, cost->losses > 0 ? "%.1f" : "-",
              (double)cost->bytes / (1 << 20));
-    snprintf(ret_cells[8], FAULT_CELL_BYTES, cost->bits != FAULT_BITS_UNKNOWN ? "%.1f" : "-",
+    snprintf(ret_cells[9], FAULT_CELL_BYTES, cost->bits != FAULT_BITS_UNKNOWN ? "%.1f" : "-",
              cost->whole_seconds);
-    snprintf(ret_cells[9], FAULT_CELL_BYTES, "%s", bits[cost->bits]);
+    snprintf(ret_cells[10], FAULT_CELL_BYTES, "%s", bits[cost->bits]);
 }
 
-static void print_row(FILE *stream, const char *first, const char *const *others)
+static void print_row(FILE *stream, int width, const char *first, const char *const *others)
 {
-    fprintf(stream, "%-24s", first);
+    fprintf(stream, "%-*.*s", width, FAULT_CELL_BYTES - 1, first);
     for (size_t k = 0; k + 1 < FAULT_COLUMNS; k++) {
         fprintf(stream, "  %-*s", (int)strlen(fault_cost_headings[k + 1]), others[k]);
     }
     fprintf(stream, "\n");
 }
 
+/* Of the first column: of the longest name of a run that has faults. */
+static int find_width(const struct run_folder *runs, size_t count)
+{
+    size_t width = 24;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strnlen(runs[i].label, FAULT_CELL_BYTES - 1);
+        width = has_faults(&runs[i]) && length > width ? length : width;
+    }
+    return (int)width;
+}
+
 void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count)
 {
     bool has_head = false;
+    int width = find_width(runs, count);
     char cells[FAULT_COLUMNS][FAULT_CELL_BYTES];
     const char *others[FAULT_COLUMNS - 1];
     for (size_t i = 0; i < count; i++) {
@@ -188,14 +202,14 @@ void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count
         }
         if (!has_head) {
             fprintf(stream, "faults:\n");
-            print_row(stream, fault_cost_headings[0], &fault_cost_headings[1]);
+            print_row(stream, width, fault_cost_headings[0], &fault_cost_headings[1]);
             has_head = true;
         }
         fault_cost_format(&runs[i], &cost, cells);
         for (size_t k = 1; k < FAULT_COLUMNS; k++) {
             others[k - 1] = cells[k];
         }
-        print_row(stream, cells[0], others);
+        print_row(stream, width, cells[0], others);
     }
     if (has_head) {
         fprintf(stream, "\n");

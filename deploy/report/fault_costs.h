@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define FAULT_COLUMNS    10
+#define FAULT_COLUMNS    11
 #define FAULT_CELL_BYTES 64
 
 /* How a run's last parameters compare with those of the same job without faults. */

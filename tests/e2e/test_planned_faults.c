@@ -395,6 +395,31 @@ static void compare_says_what_a_fault_has_cost(void **state)
     programs_remove_folder(job.folder);
 }
 
+/* Beside the run without the fault that the grid has as well. */
+static void a_sweep_says_what_a_fault_has_cost(void **state)
+{
+    (void)state;
+    struct fault_job job;
+    open_job(&job);
+    const char *const args[] = {"sweep",  "--model",
+                                "lenet5", "--threads",
+                                "1",      "--limit-train",
+                                "120",    "--limit-test",
+                                "50",     COMMON,
+                                "--mode", "ring",
+                                "--grid", "fault=none|rank=1,step=3,kill",
+                                "--out",  job.out,
+                                NULL};
+    program_start(&job.run, job.folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&job.run), 0);
+    const char *costs = strstr(program_output(&job.run), "faults:\n");
+    assert_non_null(costs);
+    const char *row = strstr(costs, "worker 1 killed at step 3  1 ");
+    assert_non_null(row);
+    assert_non_null(strstr(row, " same"));
+    programs_remove_folder(job.folder);
+}
+
 static void what_cannot_strike_is_refused_before_the_job(void **state)
 {
     (void)state;
@@ -441,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_resumed_job_meets_the_faults_behind_its_checkpoint),
         cmocka_unit_test(every_shard_of_a_server_may_be_named),
         cmocka_unit_test(compare_says_what_a_fault_has_cost),
+        cmocka_unit_test(a_sweep_says_what_a_fault_has_cost),
         cmocka_unit_test(what_cannot_strike_is_refused_before_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,8 @@ static struct run_folder make_run(const char *fault, const char *mode, const cha
     snprintf(run.label, sizeof(run.label), "%s", mode);
     run.summary = json_pack("{s:s, s:s, s:s, s:f}", "outcome", "completed", "mode", mode,
                             "params_digest", digest, "seconds", seconds);
-    run.job = json_pack("{s:{s:s, s:s}}", "options", "fault", fault, "mode", mode);
+    run.job = json_pack("{s:{s:s, s:s, s:s}}", "options", "fault", fault, "mode", mode, "on-loss",
+                        "shrink");
     run.details =
         json_pack("{s:[{s:i, s:i, s:i, s:I, s:f}, {s:i, s:i, s:i, s:I, s:f}]}", "recoveries",
                   "begin_step", 10, "lost_step", 14, "steps_redone", 4, "bytes",
@@ -113,8 +114,9 @@ static void the_table_and_the_page_have_a_row_for_each_run_with_faults(void **st
     fclose(memory);
     assert_non_null(strstr(text, "ri<ng "));
     assert_non_null(strstr(text, "<th>s to go on</th>"));
-    assert_non_null(strstr(text, "<td>ri&lt;ng</td><td>2</td><td>0.75</td><td>-</td><td>-</td>"
-                                 "<td>-</td><td>5</td><td>2.0</td><td>2.0</td><td>same</td>"));
+    assert_non_null(strstr(text,
+                           "<td>ri&lt;ng</td><td>2</td><td>shrink</td><td>0.75</td><td>-</td>"
+                           "<td>-</td><td>-</td><td>5</td><td>2.0</td><td>2.0</td><td>same</td>"));
     free(text);
     memory = open_memstream(&text, &size);
     fault_costs_print(memory, &runs[1], 1);
