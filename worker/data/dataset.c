@@ -2,6 +2,7 @@
 #include "worker/data/dataset.h"
 
 #include "common/base/log.h"
+#include "common/vector/float_loops.h"
 #include "common/vector/layout.h"
 #include "worker/data/dataset_rows.h"
 
@@ -111,21 +112,13 @@ enum status dataset_read_part(const struct dataset *dataset, uint64_t index,
     return status;
 }
 
-static void scale_plane(const uint8_t *bytes, size_t count, float scale, float shift,
-                        float *restrict ret_pixels)
-{
-    for (size_t i = 0; i < count; i++) {
-        ret_pixels[i] = (float)bytes[i] * scale + shift;
-    }
-}
-
 void dataset_scale_bytes(const struct pixels_source *source, const uint8_t *bytes,
                          float *ret_pixels)
 {
+    float_loop *loop = float_loops[variant_best()];
     size_t plane = (size_t)source->rows * source->columns;
     for (uint32_t c = 0; c < source->channels; c++) {
-        scale_plane(bytes + c * plane, plane, source->scale[c], source->shift[c],
-                    ret_pixels + c * plane);
+        loop(bytes + c * plane, plane, source->scale[c], source->shift[c], ret_pixels + c * plane);
     }
 }
 

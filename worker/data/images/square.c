@@ -10,15 +10,27 @@
 
 #define CHANNELS SQUARE_CHANNELS
 
+/* Memory that grows as images need it. */
+struct room {
+    uint8_t *bytes; // owned
+    size_t capacity;
+};
+
+/* An axis, and what it was planned for: images of a size have the same. */
+struct planned {
+    struct scale_axis axis;
+    struct scale_part part;
+};
+
 struct square {
     uint32_t size;
-    struct scale_axis columns, rows;
+    struct planned columns, rows;
     const struct square_loops *loops; // for this machine
-    uint8_t *narrow;                  // (rows of the source, 3, size): after the first pass
-    size_t narrow_capacity;
-    uint8_t *stored; // (3, size, size): after the second, of an image that has to be turned
-    uint8_t *last;   // (width of the source, 3) and a byte: the last row
-    size_t last_capacity;
+    struct room narrow;               // (rows of the source, 3, lane): after the first pass
+    struct room band;                 // of the source, turned
+    uint8_t *result;                  // (square_room_result): a band of the first pass, turned
+    uint8_t *stored;  // (3, size, size): after the second, of an image that has to be turned
+    struct room last; // the last rows of the source and SQUARE_BEHIND bytes
 };
 
 enum status square_create(uint32_t size, struct square **ret_square)
@@ -29,10 +41,12 @@ enum status square_create(uint32_t size, struct square **ret_square)
     }
     square->size = size;
     square->loops = &square_loops[variant_best()];
-    square->columns.taps = calloc(size, sizeof(struct scale_tap));
-    square->rows.taps = calloc(size, sizeof(struct scale_tap));
+    square->columns.axis.taps = calloc(size, sizeof(struct scale_tap));
+    square->rows.axis.taps = calloc(size, sizeof(struct scale_tap));
+    square->result = calloc(1, square_room_result(size));
     square->stored = calloc((size_t)size * size, CHANNELS);
-    if (square->columns.taps == NULL || square->rows.taps == NULL || square->stored == NULL) {
+    if (square->columns.axis.taps == NULL || square->rows.axis.taps == NULL ||
+        square->result == NULL || square->stored == NULL) {
         square_destroy(square);
         return STATUS_NO_MEMORY;
     }
@@ -45,12 +59,14 @@ void square_destroy(struct square *square)
     if (square == NULL) {
         return;
     }
-    free(square->columns.taps);
-    free(square->columns.weights);
-    free(square->rows.taps);
-    free(square->rows.weights);
-    free(square->narrow);
-    free(square->last);
+    free(square->columns.axis.taps);
+    free(square->columns.axis.weights);
+    free(square->rows.axis.taps);
+    free(square->rows.axis.weights);
+    free(square->narrow.bytes);
+    free(square->band.bytes);
+    free(square->result);
+    free(square->last.bytes);
     free(square->stored);
     free(square);
 }
@@ -67,8 +83,18 @@ static struct scale_part part_of(uint32_t extent, double begin, double side)
     return (struct scale_part){begin, side, (uint32_t)begin, (uint32_t)end};
 }
 
-static enum status plan_axis(struct scale_axis *axis, uint32_t size, struct scale_part part)
+static bool is_same(const struct scale_part *one, const struct scale_part *other)
 {
+    return one->begin == other->begin && one->side == other->side && one->low == other->low &&
+           one->high == other->high;
+}
+
+static enum status plan_axis(struct planned *planned, uint32_t size, struct scale_part part)
+{
+    if (is_same(&planned->part, &part)) {
+        return STATUS_OK;
+    }
+    struct scale_axis *axis = &planned->axis;
     size_t needed = scale_axis_weights(size, &part);
     if (needed > axis->capacity) {
         int32_t *weights = realloc(axis->weights, needed * sizeof(*weights));
@@ -79,6 +105,7 @@ static enum status plan_axis(struct scale_axis *axis, uint32_t size, struct scal
         axis->capacity = needed;
     }
     scale_axis_plan(axis, size, &part);
+    planned->part = part;
     return STATUS_OK;
 }
 
@@ -126,32 +153,20 @@ static void turn_upright(const struct square *square, uint32_t orientation, uint
     }
 }
 
-static enum status make_room(uint8_t **bytes, size_t *capacity, size_t needed)
+/* ---- passes ---- */
+
+static enum status make_room(struct room *room, size_t needed)
 {
-    if (needed <= *capacity) {
+    if (needed <= room->capacity) {
         return STATUS_OK;
     }
-    uint8_t *grown = realloc(*bytes, needed);
+    uint8_t *grown = realloc(room->bytes, needed);
     if (grown == NULL) {
         return STATUS_NO_MEMORY;
     }
-    *bytes = grown;
-    *capacity = needed;
+    room->bytes = grown;
+    room->capacity = needed;
     return STATUS_OK;
-}
-
-/* A row, behind which a byte can be read. */
-static const uint8_t *row_of(const struct square *square, const struct square_source *source,
-                             uint32_t row)
-{
-    size_t row_bytes = (size_t)source->width * CHANNELS;
-    const uint8_t *pixels = source->pixels + row * row_bytes;
-    if (row + 1 < source->height) {
-        return pixels;
-    }
-    memcpy(square->last, pixels, row_bytes);
-    square->last[row_bytes] = 0;
-    return square->last;
 }
 
 /* Behind the last row or column of the source that an axis needs. */
@@ -160,26 +175,72 @@ static uint32_t end_of(const struct scale_axis *axis, uint32_t size)
     return axis->taps[size - 1].first + axis->taps[size - 1].count;
 }
 
+/* How many of the last rows have too few bytes of others behind them. */
+static uint32_t count_last(const struct square_source *source)
+{
+    size_t row_bytes = (size_t)source->width * CHANNELS;
+    size_t count = (SQUARE_BEHIND + row_bytes - 1) / row_bytes;
+    return count < source->height ? (uint32_t)count : source->height;
+}
+
+/* Bands are whole: room for rows that there are not. */
+static enum status make_rooms(struct square *square, const struct square_source *source)
+{
+    const struct scale_axis *columns = &square->columns.axis, *rows = &square->rows.axis;
+    uint32_t size = square->size, last = count_last(source);
+    uint32_t row_count = end_of(rows, size) - rows->taps[0].first;
+    uint32_t column_count = end_of(columns, size) - columns->taps[0].first;
+    size_t row_bytes = (size_t)source->width * CHANNELS;
+    size_t narrow = ((size_t)row_count + SQUARE_BAND - 1) * square_lane(size) * CHANNELS;
+    if (make_room(&square->narrow, narrow) != STATUS_OK ||
+        make_room(&square->band, square_room_source(column_count)) != STATUS_OK ||
+        make_room(&square->last, last * row_bytes + SQUARE_BEHIND) != STATUS_OK) {
+        return STATUS_NO_MEMORY;
+    }
+    memcpy(square->last.bytes, source->pixels + (source->height - last) * row_bytes,
+           last * row_bytes);
+    memset(square->last.bytes + last * row_bytes, 0, SQUARE_BEHIND);
+    return STATUS_OK;
+}
+
+/* A row, behind which SQUARE_BEHIND bytes can be read. */
+static const uint8_t *row_of(const struct square *square, const struct square_source *source,
+                             uint32_t row)
+{
+    size_t row_bytes = (size_t)source->width * CHANNELS;
+    uint32_t others = source->height - count_last(source);
+    return row < others ? source->pixels + row * row_bytes
+                        : square->last.bytes + (row - others) * row_bytes;
+}
+
 /* Along rows: of those from `first` to `end`. */
 static void narrow_rows(const struct square *square, const struct square_source *source,
                         uint32_t first, uint32_t end)
 {
+    const struct scale_axis *columns = &square->columns.axis;
     uint32_t size = square->size;
-    size_t row_bytes = (size_t)size * CHANNELS;
-    if (scale_axis_is_plain(&square->columns, size)) {
-        size_t left = (size_t)square->columns.taps[0].first * CHANNELS;
+    size_t lane = square_lane(size), row_bytes = lane * CHANNELS;
+    if (scale_axis_is_plain(columns, size)) {
+        size_t left = (size_t)columns->taps[0].first * CHANNELS;
         for (uint32_t row = first; row < end; row++) {
-            square->loops->part(row_of(square, source, row) + left, size,
-                                square->narrow + (row - first) * row_bytes);
+            square->loops->part(row_of(square, source, row) + left, size, lane,
+                                square->narrow.bytes + (row - first) * row_bytes);
         }
         return;
     }
-    for (uint32_t row = first; row < end; row += 2) {
-        uint32_t next = row + 1 < end ? row + 1 : row; // where one is left, it is made twice
-        const uint8_t *const from[2] = {row_of(square, source, row), row_of(square, source, next)};
-        uint8_t *const to[2] = {square->narrow + (row - first) * row_bytes,
-                                square->narrow + (next - first) * row_bytes};
-        square->loops->narrow(&square->columns, size, from, to);
+    const struct square_band band = {.axis = columns,
+                                     .size = size,
+                                     .first = columns->taps[0].first,
+                                     .end = end_of(columns, size),
+                                     .source = square->band.bytes,
+                                     .result = square->result};
+    for (uint32_t row = first; row < end; row += SQUARE_BAND) {
+        const uint8_t *from[SQUARE_BAND];
+        for (uint32_t i = 0; i < SQUARE_BAND; i++) {
+            // The last one again where there are no more.
+            from[i] = row_of(square, source, row + i < end ? row + i : end - 1);
+        }
+        square->loops->narrow(&band, from, square->narrow.bytes + (row - first) * row_bytes);
     }
 }
 
@@ -187,20 +248,20 @@ static void narrow_rows(const struct square *square, const struct square_source 
 static void scale(const struct square *square, const struct square_source *source,
                   uint8_t *ret_pixels)
 {
-    const struct scale_axis *rows = &square->rows;
+    const struct scale_axis *rows = &square->rows.axis;
     uint32_t size = square->size, first = rows->taps[0].first;
-    size_t row_bytes = (size_t)size * CHANNELS, plane = (size_t)size * size;
+    size_t lane = square_lane(size), row_bytes = lane * CHANNELS, plane = (size_t)size * size;
     narrow_rows(square, source, first, end_of(rows, size));
     bool has_plain_rows = scale_axis_is_plain(rows, size);
     for (uint32_t row = 0; row < size; row++) {
         const struct scale_tap *tap = &rows->taps[row];
-        const uint8_t *from = square->narrow + (tap->first - first) * row_bytes;
+        const uint8_t *from = square->narrow.bytes + (tap->first - first) * row_bytes;
         for (size_t c = 0; c < CHANNELS; c++) {
             if (has_plain_rows) {
-                memcpy(ret_pixels + c * plane + (size_t)row * size, from + c * size, size);
+                memcpy(ret_pixels + c * plane + (size_t)row * size, from + c * lane, size);
                 continue;
             }
-            square->loops->join(tap, rows->weights + tap->weights_at, from + c * size, row_bytes,
+            square->loops->join(tap, rows->weights + tap->weights_at, from + c * lane, row_bytes,
                                 size, ret_pixels + c * plane + (size_t)row * size);
         }
     }
@@ -209,16 +270,8 @@ static void scale(const struct square *square, const struct square_source *sourc
 enum status square_make(struct square *square, const struct square_source *source,
                         uint8_t *ret_pixels)
 {
-    uint32_t size = square->size;
     bool is_upright = source->orientation == 1;
-    if (plan_axes(square, source) != STATUS_OK ||
-        make_room(&square->last, &square->last_capacity, (size_t)source->width * CHANNELS + 1) !=
-            STATUS_OK) {
-        return STATUS_NO_MEMORY;
-    }
-    uint32_t row_count = end_of(&square->rows, size) - square->rows.taps[0].first;
-    if (make_room(&square->narrow, &square->narrow_capacity, (size_t)row_count * size * CHANNELS) !=
-        STATUS_OK) {
+    if (plan_axes(square, source) != STATUS_OK || make_rooms(square, source) != STATUS_OK) {
         return STATUS_NO_MEMORY;
     }
     scale(square, source, is_upright ? ret_pixels : square->stored);

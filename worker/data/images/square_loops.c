@@ -1,10 +1,14 @@
-/* Sums of 32 bits: along rows those of a pixel's channels in two rows at once, across rows those of
- * neighbouring bytes. */
+/* Sums of 32 bits, of 32 bytes at a time: four of them in each of eight words. */
 #include "worker/data/images/square_loops.h"
 
 #include <string.h>
 
-#define TILE 64 // sums that stay in registers
+#define BLOCK  SQUARE_BAND                             // bytes that are summed at once
+#define TILE   ((size_t)16)                            // rows and columns that are turned at once
+#define PIXEL  ((size_t)SQUARE_CHANNELS * SQUARE_BAND) // bytes of one in a band that is turned
+#define PARTS  4                                       // of a word
+#define LOWEST 255u
+#define HALF   (1 << (SCALE_WEIGHT_BITS - 1))
 
 // Elements of two vectors, by their numbers.
 #if defined(__clang__)
@@ -13,86 +17,144 @@
 #define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
 #endif
 
-typedef uint8_t vector_bytes __attribute__((vector_size(32)));
-typedef uint16_t vector_halves __attribute__((vector_size(32)));
-typedef uint32_t vector_words __attribute__((vector_size(32)));
-// Of a pixel's channels, and of a byte of the next one, which is dropped.
-typedef int32_t pixel_sums __attribute__((vector_size(16)));
-typedef int32_t pair_sums __attribute__((vector_size(32))); // the same of two rows
+typedef uint8_t tile_row __attribute__((vector_size(16)));
+// (Vectors of 32 bytes are neither taken nor returned: how is another thing in each instruction
+// set.)
+typedef uint16_t block_halves __attribute__((vector_size(BLOCK)));
+typedef uint32_t block_words __attribute__((vector_size(BLOCK)));
 
-/* Adds a pixel of both rows. Their channels are made 32 bits each by interleaving them with zeros
- * twice, which every instruction set does well. Little-endian. (Vectors of 32 bytes are neither
- * taken nor returned: how is another thing in each instruction set.) */
-VARIANT_BODY void add_pixel(const uint8_t *const from[2], size_t at, int32_t weight,
-                            pair_sums *sums)
+_Static_assert(sizeof(block_words) == BLOCK && PARTS * 8 == 32, "words have four bytes");
+
+/* ---- sums ---- */
+
+/* Adds 32 bytes, the lowest of each word to the first sums. */
+VARIANT_BODY void add_block(const uint8_t *from, int32_t weight, block_words sums[PARTS])
 {
-    const vector_bytes zeros = {0};
-    uint32_t first, second;
-    memcpy(&first, from[0] + at, sizeof(first));
-    memcpy(&second, from[1] + at, sizeof(second));
-    const vector_words words = {first, 0, 0, 0, second, 0, 0, 0};
-    vector_halves halves = (vector_halves)MIX((vector_bytes)words, zeros, 0, 32, 1, 33, 2, 34, 3,
-                                              35, 4, 36, 5, 37, 6, 38, 7, 39, 16, 48, 17, 49, 18,
-                                              50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55);
-    *sums += (pair_sums)MIX(halves, (vector_halves)zeros, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25,
-                            10, 26, 11, 27) *
-             weight;
+    block_words words;
+    memcpy(&words, from, sizeof(words));
+    sums[0] += (words & LOWEST) * (uint32_t)weight;
+    sums[1] += (words >> 8 & LOWEST) * (uint32_t)weight;
+    sums[2] += (words >> 16 & LOWEST) * (uint32_t)weight;
+    sums[3] += (words >> 24) * (uint32_t)weight;
+}
+
+/* scale_round of sums that have HALF already, of which rounded weights make 511 at most. */
+VARIANT_BODY void round_block(const block_words sums[PARTS], uint8_t *to)
+{
+    block_halves even =
+        (block_halves)(sums[0] >> SCALE_WEIGHT_BITS | sums[2] >> SCALE_WEIGHT_BITS << 16);
+    block_halves odd =
+        (block_halves)(sums[1] >> SCALE_WEIGHT_BITS | sums[3] >> SCALE_WEIGHT_BITS << 16);
+    even = (even | (block_halves)(even > LOWEST)) & LOWEST;
+    odd |= (block_halves)(odd > LOWEST);
+    even |= odd << 8;
+    memcpy(to, &even, sizeof(even));
 }
 
 /* Inlined with a constant for the counts that are frequent. */
-VARIANT_BODY void add_pixels(const uint8_t *const from[2], size_t at, const int32_t *weights,
-                             uint32_t count, pair_sums *sums)
+VARIANT_BODY void sum_blocks(const uint8_t *from, size_t stride, const int32_t *weights,
+                             uint32_t count, size_t blocks, uint8_t *to)
 {
-    for (uint32_t k = 0; k < count; k++) {
-        add_pixel(from, at + (size_t)k * SQUARE_CHANNELS, weights[k], sums);
+    for (size_t i = 0; i < blocks; i++) {
+        const block_words half = {HALF, HALF, HALF, HALF, HALF, HALF, HALF, HALF};
+        block_words sums[PARTS] = {half, half, half, half};
+        for (uint32_t k = 0; k < count; k++) {
+            add_block(from + i * BLOCK + k * stride, weights[k], sums);
+        }
+        round_block(sums, to + i * BLOCK);
     }
 }
 
-VARIANT_BODY void sum_tap(const struct scale_tap *tap, const uint8_t *const from[2],
-                          const int32_t *weights, pixel_sums ret_sums[2])
+/* Adds up rows of so many blocks, which lie `stride` apart. */
+VARIANT_BODY void sum_tap(const struct scale_tap *tap, const int32_t *weights, const uint8_t *from,
+                          size_t stride, size_t blocks, uint8_t *to)
 {
-    size_t at = (size_t)tap->first * SQUARE_CHANNELS;
-    pair_sums sums = {0};
     switch (tap->count) {
     case 2:
-        add_pixels(from, at, weights, 2, &sums);
+        sum_blocks(from, stride, weights, 2, blocks, to);
         break;
     case 3:
-        add_pixels(from, at, weights, 3, &sums);
-        break;
-    case 4:
-        add_pixels(from, at, weights, 4, &sums);
+        sum_blocks(from, stride, weights, 3, blocks, to);
         break;
     default:
-        add_pixels(from, at, weights, tap->count, &sums);
+        sum_blocks(from, stride, weights, tap->count, blocks, to);
     }
-    memcpy(ret_sums, &sums, sizeof(sums));
 }
 
-VARIANT_BODY void put_tile(const pixel_sums *tile, uint32_t size, uint32_t count, uint8_t *to)
+/* ---- bands ---- */
+
+/* The number of a byte is its row and its column, four bits each. This moves each bit up by one,
+ * and the highest to the lowest place. */
+VARIANT_BODY void shift_places(const tile_row *from, tile_row *to)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        for (size_t c = 0; c < SQUARE_CHANNELS; c++) {
-            to[c * size + i] = scale_round(tile[i][c]);
+    for (size_t i = 0; i < TILE / 2; i++) {
+        const tile_row low = from[i], high = from[i + TILE / 2];
+        to[2 * i] = MIX(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        to[2 * i + 1] =
+            MIX(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+}
+
+/* Rows become columns: four times, and the bits of rows and columns have changed places. */
+VARIANT_BODY void turn_tile(tile_row *rows, uint8_t *to, size_t stride)
+{
+    tile_row other[TILE];
+    shift_places(rows, other);
+    shift_places(other, rows);
+    shift_places(rows, other);
+    shift_places(other, rows);
+    for (size_t i = 0; i < TILE; i++) {
+        memcpy(to + i * stride, &rows[i], sizeof(rows[i]));
+    }
+}
+
+/* To (bytes of a row, SQUARE_BAND). */
+VARIANT_BODY void turn_band(const uint8_t *const *from, size_t begin, size_t end, uint8_t *to)
+{
+    for (size_t at = begin; at < end; at += TILE) {
+        for (size_t half = 0; half < SQUARE_BAND; half += TILE) {
+            tile_row rows[TILE];
+            for (size_t i = 0; i < TILE; i++) {
+                memcpy(&rows[i], from[half + i] + at, sizeof(rows[i]));
+            }
+            turn_tile(rows, to + (at - begin) * SQUARE_BAND + half, SQUARE_BAND);
         }
     }
 }
 
-/* Of `count` pixels of the result, from `at` on. Inlined with a constant where that is the tile. */
-VARIANT_BODY void narrow_tile(const struct scale_axis *axis, const uint8_t *const from[2],
-                              uint32_t size, uint32_t at, uint32_t count, uint8_t *const to[2])
+/* From (size, 3, SQUARE_BAND) to (SQUARE_BAND, 3, lane). */
+VARIANT_BODY void turn_back(const uint8_t *from, uint32_t size, uint8_t *to)
 {
-    pixel_sums tiles[2][TILE];
-    for (uint32_t i = 0; i < count; i++) {
-        const struct scale_tap *tap = &axis->taps[at + i];
-        pixel_sums sums[2];
-        sum_tap(tap, from, axis->weights + tap->weights_at, sums);
-        tiles[0][i] = sums[0];
-        tiles[1][i] = sums[1];
+    size_t lane = square_lane(size), row_bytes = lane * SQUARE_CHANNELS;
+    for (size_t at = 0; at < size; at += TILE) {
+        // By channel and by half of the band.
+        for (size_t part = 0; part < PIXEL; part += TILE) {
+            tile_row rows[TILE];
+            for (size_t i = 0; i < TILE; i++) {
+                memcpy(&rows[i], from + (at + i) * PIXEL + part, sizeof(rows[i]));
+            }
+            turn_tile(rows, to + part % SQUARE_BAND * row_bytes + part / SQUARE_BAND * lane + at,
+                      row_bytes);
+        }
     }
-    put_tile(tiles[0], size, count, to[0] + at);
-    put_tile(tiles[1], size, count, to[1] + at);
 }
+
+VARIANT_BODY void narrow_body(const struct square_band *band, const uint8_t *const *from,
+                              uint8_t *to)
+{
+    const struct scale_axis *axis = band->axis;
+    turn_band(from, (size_t)band->first * SQUARE_CHANNELS, (size_t)band->end * SQUARE_CHANNELS,
+              band->source);
+    for (uint32_t i = 0; i < band->size; i++) {
+        const struct scale_tap *tap = &axis->taps[i];
+        sum_tap(tap, axis->weights + tap->weights_at,
+                band->source + (tap->first - band->first) * PIXEL, PIXEL, SQUARE_CHANNELS,
+                band->result + i * PIXEL);
+    }
+    turn_back(band->result, band->size, to);
+}
+
+/* ---- the others ---- */
 
 /* Where pixels stay what they are: their channels are set apart. */
 VARIANT_BODY void part_body(const uint8_t *restrict from, size_t size, uint8_t *restrict red,
@@ -105,56 +167,27 @@ VARIANT_BODY void part_body(const uint8_t *restrict from, size_t size, uint8_t *
     }
 }
 
-VARIANT_BODY void narrow_body(const struct scale_axis *axis, uint32_t size,
-                              const uint8_t *const from[2], uint8_t *const to[2])
-{
-    uint32_t i = 0;
-    for (; i + TILE <= size; i += TILE) {
-        narrow_tile(axis, from, size, i, TILE, to);
-    }
-    if (i < size) {
-        narrow_tile(axis, from, size, i, size - i, to);
-    }
-}
-
-/* Inlined with a constant where `count` is the tile. */
-VARIANT_BODY void join_tile(const struct scale_tap *tap, const int32_t *weights,
-                            const uint8_t *from, size_t stride, size_t count, uint8_t *to)
-{
-    int32_t sums[TILE] = {0};
-    for (uint32_t k = 0; k < tap->count; k++) {
-        const uint8_t *row = from + k * stride;
-        int32_t weight = weights[k];
-        for (size_t i = 0; i < count; i++) {
-            sums[i] += weight * row[i];
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        to[i] = scale_round(sums[i]);
-    }
-}
-
 VARIANT_BODY void join_body(const struct scale_tap *tap, const int32_t *weights,
                             const uint8_t *from, size_t stride, size_t count, uint8_t *to)
 {
-    size_t i = 0;
-    for (; i + TILE <= count; i += TILE) {
-        join_tile(tap, weights, from + i, stride, TILE, to + i);
-    }
-    if (i < count) {
-        join_tile(tap, weights, from + i, stride, count - i, to + i);
+    size_t whole = count / BLOCK * BLOCK;
+    sum_tap(tap, weights, from, stride, count / BLOCK, to);
+    if (whole < count) {
+        uint8_t rest[BLOCK];
+        sum_tap(tap, weights, from + whole, stride, 1, rest);
+        memcpy(to + whole, rest, count - whole);
     }
 }
 
 #define DEFINE_LOOPS(name, target)                                                                \
-    target static void narrow_##name(const struct scale_axis *axis, uint32_t size,                \
-                                     const uint8_t *const from[2], uint8_t *const to[2])          \
+    target static void narrow_##name(const struct square_band *band,                              \
+                                     const uint8_t *const from[SQUARE_BAND], uint8_t *to)         \
     {                                                                                             \
-        narrow_body(axis, size, from, to);                                                        \
+        narrow_body(band, from, to);                                                              \
     }                                                                                             \
-    target static void part_##name(const uint8_t *from, uint32_t size, uint8_t *to)               \
+    target static void part_##name(const uint8_t *from, uint32_t size, size_t lane, uint8_t *to)  \
     {                                                                                             \
-        part_body(from, size, to, to + size, to + 2 * (size_t)size);                              \
+        part_body(from, size, to, to + lane, to + 2 * lane);                                      \
     }                                                                                             \
     target static void join_##name(const struct scale_tap *tap, const int32_t *weights,           \
                                    const uint8_t *from, size_t stride, size_t count, uint8_t *to) \

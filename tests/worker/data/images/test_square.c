@@ -9,6 +9,7 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <stdlib.h>
+#include <string.h>
 
 static void scale(const uint8_t *pixels, uint32_t width, uint32_t height, uint32_t size,
                   uint32_t orientation, uint8_t *ret_pixels)
@@ -197,50 +198,108 @@ static uint8_t sum_taps(const struct scale_tap *tap, const int32_t *weights, con
 
 enum { LONGEST = 201, MOST_TAPS = 5 };
 
-/* Two rows, of which the second begins a byte later. */
+/* A band of rows, each of which begins a byte behind the one before. */
 static void check_narrow(const struct square_loops *loops, const struct scale_axis *axis,
                          uint32_t size, const uint8_t *row)
 {
-    uint8_t narrow[2][3 * LONGEST];
-    const uint8_t *const from[2] = {row, row + 1};
-    uint8_t *const to[2] = {narrow[0], narrow[1]};
-    loops->narrow(axis, size, from, to);
-    for (uint32_t i = 0; i < size; i++) {
-        for (size_t c = 0; c < 3; c++) {
-            const struct scale_tap *tap = &axis->taps[i];
-            const uint8_t *first = row + (size_t)3 * tap->first + c;
-            assert_int_equal(narrow[0][c * size + i], sum_taps(tap, axis->weights, first, 3));
-            assert_int_equal(narrow[1][c * size + i], sum_taps(tap, axis->weights, first + 1, 3));
-        }
+    static uint8_t narrow[3 * SQUARE_BAND * (LONGEST + SQUARE_BAND)];
+    enum { FIRST = 2 }; // columns that nothing takes from
+    uint32_t end = FIRST + size + MOST_TAPS - 1;
+    const struct square_band band = {.axis = axis,
+                                     .size = size,
+                                     .first = FIRST,
+                                     .end = end,
+                                     .source = malloc(square_room_source(end - FIRST)),
+                                     .result = calloc(1, square_room_result(size))};
+    const uint8_t *from[SQUARE_BAND];
+    for (size_t i = 0; i < SQUARE_BAND; i++) {
+        from[i] = row + i;
     }
+    assert_non_null(band.source);
+    assert_non_null(band.result);
+    loops->narrow(&band, from, narrow);
+    for (size_t at = 0; at < (size_t)3 * SQUARE_BAND * size; at++) {
+        size_t band_row = at / size / 3, c = at / size % 3, i = at % size;
+        const struct scale_tap *tap = &axis->taps[i];
+        const uint8_t *first = row + band_row + (size_t)3 * tap->first + c;
+        assert_int_equal(narrow[(band_row * 3 + c) * square_lane(size) + i],
+                         sum_taps(tap, axis->weights, first, 3));
+    }
+    free(band.source);
+    free(band.result);
 }
 
 static void check_loops(const struct square_loops *loops, uint32_t size)
 {
     struct scale_tap taps[LONGEST];
     int32_t weights[LONGEST * MOST_TAPS];
-    uint8_t row[3 * (LONGEST + MOST_TAPS) + 2], narrow[3 * LONGEST], joined[3 * LONGEST];
+    uint8_t row[3 * (LONGEST + 2 * MOST_TAPS) + SQUARE_BAND + SQUARE_BEHIND];
+    uint8_t narrow[3 * (LONGEST + SQUARE_BAND)], joined[LONGEST];
     const struct scale_axis axis = {.taps = taps, .weights = weights};
     for (size_t i = 0; i < sizeof(row); i++) {
-        row[i] = i % 7 == 0 ? 255 : (uint8_t)(i * i * 31);
+        row[i] = i % 7 == 0 || i % 11 == 0 ? 255 : (uint8_t)(i * i * 31);
     }
     for (uint32_t i = 0; i < LONGEST; i++) {
-        taps[i] = (struct scale_tap){i, 1 + i % MOST_TAPS, (size_t)i * MOST_TAPS};
+        taps[i] = (struct scale_tap){2 + i, 1 + i % MOST_TAPS, (size_t)i * MOST_TAPS};
         for (uint32_t k = 0; k < MOST_TAPS; k++) {
-            // Sums are up to a byte too large, as rounded weights could make them.
-            weights[i * MOST_TAPS + k] = (1 << SCALE_WEIGHT_BITS) / (int32_t)taps[i].count + 9;
+            // Sums are up to some bytes too large, as rounded weights could make them.
+            weights[i * MOST_TAPS + k] =
+                (1 << SCALE_WEIGHT_BITS) / (int32_t)taps[i].count + (i % 2 == 0 ? 9 : 9999);
         }
     }
     check_narrow(loops, &axis, size, row);
-    loops->part(row, size, narrow);
+    size_t lane = square_lane(size);
+    loops->part(row, size, lane, narrow);
     for (uint32_t i = 0; i < 3 * size; i++) {
-        assert_int_equal(narrow[i], row[3 * (i % size) + i / size]);
+        assert_int_equal(narrow[i / size * lane + i % size], row[3 * (i % size) + i / size]);
     }
-    const struct scale_tap tap = {0, 3, taps[2].weights_at};
-    loops->join(&tap, weights + tap.weights_at, row, size, size, joined);
-    for (uint32_t i = 0; i < size; i++) {
-        assert_int_equal(joined[i], sum_taps(&tap, weights, row + i, size));
+    for (uint32_t t = 0; t < 2 * MOST_TAPS; t++) {
+        const struct scale_tap tap = {0, taps[t].count, taps[t].weights_at};
+        loops->join(&tap, weights + tap.weights_at, row, 7, size, joined);
+        for (uint32_t i = 0; i < size; i++) {
+            assert_int_equal(joined[i], sum_taps(&tap, weights, row + i, 7));
+        }
     }
+}
+
+/* An image of one column, and one of few, have less behind a row than is read of a band. */
+static void narrow_images_are_scaled_too(void **state)
+{
+    (void)state;
+    for (uint32_t width = 1; width <= 7; width++) {
+        for (uint32_t height = 1; height <= 40; height += 13) {
+            size_t bytes = (size_t)width * height * 3;
+            uint8_t *pixels = malloc(bytes), result[3 * 6 * 6]; // as large as they have to be
+            assert_non_null(pixels);
+            memset(pixels, 200, bytes);
+            scale(pixels, width, height, 6, 1, result);
+            for (size_t i = 0; i < sizeof(result); i++) {
+                assert_int_equal(result[i], 200);
+            }
+            free(pixels);
+        }
+    }
+}
+
+/* One square after the other: an axis that was planned for another image is not kept. */
+static void each_image_is_scaled_by_its_own_size(void **state)
+{
+    (void)state;
+    static const uint32_t sides[] = {9, 9, 64, 9, 31, 64};
+    struct square *square;
+    assert_int_equal(square_create(12, &square), STATUS_OK);
+    for (size_t k = 0; k < sizeof(sides) / sizeof(sides[0]); k++) {
+        uint8_t pixels[64 * 64 * 3], alone[3 * 144], result[3 * 144];
+        for (size_t i = 0; i < sizeof(pixels); i++) {
+            pixels[i] = (uint8_t)(i * 37 + i / 7 * 11 + k);
+        }
+        const struct square_source source = {
+            .pixels = pixels, .width = sides[k], .height = sides[k], .orientation = 1};
+        assert_int_equal(square_make(square, &source, result), STATUS_OK);
+        scale(pixels, sides[k], sides[k], 12, 1, alone);
+        assert_memory_equal(result, alone, sizeof(result));
+    }
+    square_destroy(square);
 }
 
 static void all_instruction_sets_give_the_same_bytes(void **state)
@@ -264,6 +323,8 @@ int main(void)
         cmocka_unit_test(a_part_is_the_same_as_pillow_makes),
         cmocka_unit_test(each_orientation_turns_as_the_standard_says),
         cmocka_unit_test(all_instruction_sets_give_the_same_bytes),
+        cmocka_unit_test(narrow_images_are_scaled_too),
+        cmocka_unit_test(each_image_is_scaled_by_its_own_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
