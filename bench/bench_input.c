@@ -1,12 +1,14 @@
 /* Speed of a worker's input: its own datasets, augmentation and batches, which nobody trains on.
  *
  *     bench_input read DATA SIZE BATCH THREADS AUGMENT ROUNDS SECONDS
+ *     bench_input bytes DATA SIZE BATCH THREADS AUGMENT ROUNDS SECONDS
  *     bench_input decode DIR SIZE THREADS ROUNDS SECONDS
  *     bench_input make CIFAR10 DIR COUNT
  *
  * `read` makes batches of DATA as a job with --data, --image-size, --loader-threads and --augment
- * would. `decode` decodes the same JPEG files by libturbojpeg and does no more. Both print a line
- * of JSON for each round of so many seconds, so that a script can interleave them with a peer.
+ * would, of floats, as on a CPU; `bytes` makes them of bytes, as for a GPU, which makes floats
+ * itself. `decode` decodes the same JPEG files by libturbojpeg and does no more. All three print a
+ * line of JSON for each round of so many seconds, so that a script can interleave them with a peer.
  *
  * `make` writes COUNT training images to DIR, and a tenth to validate: mosaics of 64 images of the
  * folder CIFAR10, scaled to twice their size, as JPEG files of 512x512 pixels, which have about as
@@ -21,6 +23,7 @@
 #include "worker/data/images/encode_jpeg.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +96,7 @@ static enum status run_rounds(struct side *side, uint32_t rounds, double seconds
 /* ---- read ---- */
 
 static enum status open_batches(struct side *side, const struct dataset *dataset,
-                                const char *augment, struct loaders *loaders)
+                                const char *augment, bool reads_bytes, struct loaders *loaders)
 {
     char why[512];
     struct batcher_options options = {
@@ -102,6 +105,7 @@ static enum status open_batches(struct side *side, const struct dataset *dataset
         .world = 1,
         .seed = 1,
         .is_training = true,
+        .reads_bytes = reads_bytes,
         .depth = DEPTH,
         .loaders = loaders,
     };
@@ -112,7 +116,7 @@ static enum status open_batches(struct side *side, const struct dataset *dataset
     return batcher_create(&options, dataset, &side->batcher);
 }
 
-static enum status read_batches(char **words)
+static enum status read_batches(char **words, bool reads_bytes)
 {
     struct side side = {.name = "ringside",
                         .size = (uint32_t)strtoul(words[1], NULL, 10),
@@ -129,7 +133,7 @@ static enum status read_batches(char **words)
     }
     status = loaders_create(&threads, &loaders);
     if (status == STATUS_OK) {
-        status = open_batches(&side, dataset, words[4], loaders);
+        status = open_batches(&side, dataset, words[4], reads_bytes, loaders);
     }
     if (status == STATUS_OK) {
         status = run_rounds(&side, (uint32_t)strtoul(words[5], NULL, 10), strtod(words[6], NULL));
@@ -138,6 +142,16 @@ static enum status read_batches(char **words)
     loaders_destroy(loaders);
     dataset_close(dataset);
     return status;
+}
+
+static enum status read_floats(char **words)
+{
+    return read_batches(words, false);
+}
+
+static enum status read_bytes(char **words)
+{
+    return read_batches(words, true);
 }
 
 /* ---- decode ---- */
@@ -248,8 +262,10 @@ int main(int argc, char **argv)
         const char *name;
         int words;
         enum status (*run)(char **words);
-    } commands[] = {
-        {"read", 7, read_batches}, {"decode", 5, decode_files}, {"make", 3, make_folder}};
+    } commands[] = {{"read", 7, read_floats},
+                    {"bytes", 7, read_bytes},
+                    {"decode", 5, decode_files},
+                    {"make", 3, make_folder}};
     memory_keep_heap();
     log_init("bench_input", LOG_WARN);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -258,6 +274,7 @@ int main(int argc, char **argv)
         }
     }
     fprintf(stderr, "usage: bench_input read DATA SIZE BATCH THREADS AUGMENT ROUNDS SECONDS\n"
+                    "       bench_input bytes DATA SIZE BATCH THREADS AUGMENT ROUNDS SECONDS\n"
                     "       bench_input decode DIR SIZE THREADS ROUNDS SECONDS\n"
                     "       bench_input make CIFAR10 DIR COUNT\n");
     return 2;

@@ -5,6 +5,14 @@
 #include <math.h>
 #include <string.h>
 
+/* Takes back what rounding added to each. */
+static void scale_down(int32_t *weights, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        weights[i] -= weights[i] > 0;
+    }
+}
+
 /* Writes the weights of one tap. */
 static void fill_weights(const struct scale_tap *tap, double centre, double width,
                          int32_t *ret_weights)
@@ -13,9 +21,14 @@ static void fill_weights(const struct scale_tap *tap, double centre, double widt
     for (uint32_t i = 0; i < tap->count; i++) {
         sum += fmax(0, 1 - fabs(tap->first + i + 0.5 - centre) / width);
     }
+    int32_t all = 0;
     for (uint32_t i = 0; i < tap->count; i++) {
         double share = fmax(0, 1 - fabs(tap->first + i + 0.5 - centre) / width) / sum;
         ret_weights[i] = (int32_t)(share * (1 << SCALE_WEIGHT_BITS) + 0.5);
+        all += ret_weights[i];
+    }
+    if (all > SCALE_WEIGHTS_MAX) { // many thousands, each of which was rounded up
+        scale_down(ret_weights, tap->count);
     }
 }
 

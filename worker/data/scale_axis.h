@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #define SCALE_WEIGHT_BITS 22 // behind the point
+// Of all weights of a tap: 255 times that rounds to 255.
+#define SCALE_WEIGHTS_MAX ((1 << SCALE_WEIGHT_BITS) + 8000)
 
 /* The pixels of an axis of the source that make one of the result. */
 struct scale_tap {
@@ -37,7 +39,7 @@ struct scale_part {
 size_t scale_axis_weights(uint32_t size, const struct scale_part *part);
 
 /* Fills taps and weights. There is room for these. A tap neither begins nor ends with a weight of
- * 0, unless it has no other. */
+ * 0, unless it has no other. Its sum is SCALE_WEIGHTS_MAX at most. */
 void scale_axis_plan(struct scale_axis *axis, uint32_t size, const struct scale_part *part);
 
 /* Whether pixels stay what they are: those of the result are `size` of the source, one after the

@@ -8,7 +8,8 @@
 #define PIXEL  ((size_t)SQUARE_CHANNELS * SQUARE_BAND) // bytes of one in a band that is turned
 #define PARTS  4                                       // of a word
 #define LOWEST 255u
-#define HALF   (1 << (SCALE_WEIGHT_BITS - 1))
+#define LEFT   (24 - SCALE_WEIGHT_BITS) // by which weights are shifted
+#define HALF   (1u << 23)
 
 // Elements of two vectors, by their numbers.
 #if defined(__clang__)
@@ -20,7 +21,6 @@
 typedef uint8_t tile_row __attribute__((vector_size(16)));
 // (Vectors of 32 bytes are neither taken nor returned: how is another thing in each instruction
 // set.)
-typedef uint16_t block_halves __attribute__((vector_size(BLOCK)));
 typedef uint32_t block_words __attribute__((vector_size(BLOCK)));
 
 _Static_assert(sizeof(block_words) == BLOCK && PARTS * 8 == 32, "words have four bytes");
@@ -28,27 +28,25 @@ _Static_assert(sizeof(block_words) == BLOCK && PARTS * 8 == 32, "words have four
 /* ---- sums ---- */
 
 /* Adds 32 bytes, the lowest of each word to the first sums. */
-VARIANT_BODY void add_block(const uint8_t *from, int32_t weight, block_words sums[PARTS])
+VARIANT_BODY void add_block(const uint8_t *from, uint32_t weight, block_words sums[PARTS])
 {
     block_words words;
     memcpy(&words, from, sizeof(words));
-    sums[0] += (words & LOWEST) * (uint32_t)weight;
-    sums[1] += (words >> 8 & LOWEST) * (uint32_t)weight;
-    sums[2] += (words >> 16 & LOWEST) * (uint32_t)weight;
-    sums[3] += (words >> 24) * (uint32_t)weight;
+    sums[0] += (words & LOWEST) * weight;
+    sums[1] += (words >> 8 & LOWEST) * weight;
+    sums[2] += (words >> 16 & LOWEST) * weight;
+    sums[3] += (words >> 24) * weight;
 }
 
-/* scale_round of sums that have HALF already, of which rounded weights make 511 at most. */
+/* scale_round of sums that have HALF already, for which the highest byte of each word is enough:
+ * weights are so far to the left, and their sum is never too large (SCALE_WEIGHTS_MAX). */
 VARIANT_BODY void round_block(const block_words sums[PARTS], uint8_t *to)
 {
-    block_halves even =
-        (block_halves)(sums[0] >> SCALE_WEIGHT_BITS | sums[2] >> SCALE_WEIGHT_BITS << 16);
-    block_halves odd =
-        (block_halves)(sums[1] >> SCALE_WEIGHT_BITS | sums[3] >> SCALE_WEIGHT_BITS << 16);
-    even = (even | (block_halves)(even > LOWEST)) & LOWEST;
-    odd |= (block_halves)(odd > LOWEST);
-    even |= odd << 8;
-    memcpy(to, &even, sizeof(even));
+    block_words bytes = sums[0] >> 24;
+    bytes |= sums[1] >> 16 & LOWEST << 8;
+    bytes |= sums[2] >> 8 & LOWEST << 16;
+    bytes |= sums[3] & LOWEST << 24;
+    memcpy(to, &bytes, sizeof(bytes));
 }
 
 /* Inlined with a constant for the counts that are frequent. */
@@ -59,7 +57,7 @@ VARIANT_BODY void sum_blocks(const uint8_t *from, size_t stride, const int32_t *
         const block_words half = {HALF, HALF, HALF, HALF, HALF, HALF, HALF, HALF};
         block_words sums[PARTS] = {half, half, half, half};
         for (uint32_t k = 0; k < count; k++) {
-            add_block(from + i * BLOCK + k * stride, weights[k], sums);
+            add_block(from + i * BLOCK + k * stride, (uint32_t)weights[k] << LEFT, sums);
         }
         round_block(sums, to + i * BLOCK);
     }

@@ -242,9 +242,9 @@ static void check_loops(const struct square_loops *loops, uint32_t size)
     for (uint32_t i = 0; i < LONGEST; i++) {
         taps[i] = (struct scale_tap){2 + i, 1 + i % MOST_TAPS, (size_t)i * MOST_TAPS};
         for (uint32_t k = 0; k < MOST_TAPS; k++) {
-            // Sums are up to some bytes too large, as rounded weights could make them.
+            // As much too large as rounded weights can be.
             weights[i * MOST_TAPS + k] =
-                (1 << SCALE_WEIGHT_BITS) / (int32_t)taps[i].count + (i % 2 == 0 ? 9 : 9999);
+                (1 << SCALE_WEIGHT_BITS) / (int32_t)taps[i].count + (i % 2 == 0 ? 9 : 1600);
         }
     }
     check_narrow(loops, &axis, size, row);
@@ -312,6 +312,32 @@ static void all_instruction_sets_give_the_same_bytes(void **state)
     }
 }
 
+/* However many pixels make one: white stays white, and no sum needs more than 32 bits. */
+static void weights_are_never_too_large_together(void **state)
+{
+    (void)state;
+    static const uint32_t sides[] = {1, 2, 3, 1000, 17001, 33000, 60001};
+    for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
+        for (uint32_t size = 1; size <= 3; size++) {
+            const struct scale_part part = {.side = sides[i], .high = sides[i]};
+            struct scale_tap taps[3];
+            size_t capacity = scale_axis_weights(size, &part);
+            struct scale_axis axis = {
+                .taps = taps, .weights = calloc(capacity, sizeof(int32_t)), .capacity = capacity};
+            assert_non_null(axis.weights);
+            scale_axis_plan(&axis, size, &part);
+            for (uint32_t t = 0; t < size; t++) {
+                int64_t sum = 0;
+                for (uint32_t k = 0; k < taps[t].count; k++) {
+                    sum += axis.weights[taps[t].weights_at + k];
+                }
+                assert_in_range(sum, (1 << SCALE_WEIGHT_BITS) - 8000, SCALE_WEIGHTS_MAX);
+            }
+            free(axis.weights);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +350,7 @@ int main(void)
         cmocka_unit_test(each_orientation_turns_as_the_standard_says),
         cmocka_unit_test(all_instruction_sets_give_the_same_bytes),
         cmocka_unit_test(narrow_images_are_scaled_too),
+        cmocka_unit_test(weights_are_never_too_large_together),
         cmocka_unit_test(each_image_is_scaled_by_its_own_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
