@@ -26,6 +26,11 @@ from ringside._job import Job
 from ringside._library import RingsideError
 from ringside.torch.flat import FlatVectors
 
+# Within it, PyTorch asks no __torch_function__ of a class (in 1.x and 2.x).
+_unguarded: Any = (
+    getattr(torch._C, "DisableTorchFunctionSubclass", None) or torch._C.DisableTorchFunction
+)
+
 _GUARDED = (torch.Tensor, torch.nn.Parameter)  # classes whose place another one can take
 
 # What says nothing of values. Gradients are others from here on: step() has left none.
@@ -80,7 +85,7 @@ class Arrivals:
         ) -> Any:
             keywords = keywords or {}
             if function in _HARMLESS:
-                with torch._C.DisableTorchFunction():
+                with _unguarded():
                     return function(*arguments, **keywords)
             arrivals._take_among([*arguments, *keywords.values()])
             return function(*arguments, **keywords)
@@ -155,7 +160,7 @@ class Arrivals:
 
     def _release(self, index: int) -> None:
         """It has come."""
-        with torch._C.DisableTorchFunction():
+        with _unguarded():
             self._vectors.give_parameter(index)
         self._drop(index)
 
