@@ -2,6 +2,7 @@
 #include "deploy/calibrate/calibration_files.h"
 
 #include "common/base/log.h"
+#include "common/transport/send_buffer.h"
 #include "deploy/predict/basis/fields.h"
 #include "deploy/system/folder.h"
 
@@ -12,6 +13,9 @@
 
 #define NAME_BYTES  81 // as folder_write has it
 #define SWITCH_NAME "switch"
+
+// What the kernel holds of a connection: Linux doubles what is asked for.
+#define SEND_BUFFER_KIB (2 * SEND_BUFFER_START / 1024)
 
 /* A path, as folder_write wants it. */
 struct place {
@@ -230,6 +234,9 @@ json_t *calibration_network_json(const struct calibration *calibration)
                   "Measured by ringside calibrate; `measured` says what each value comes from.",
                   "measured", notes_json(&calibration->network_notes), "switches", "name",
                   SWITCH_NAME, "hosts", hosts_json(calibration));
+    if (object != NULL && strcmp(calibration->widest->transport, "tcp") == 0) {
+        json_object_set_new(object, "send-buffer-kib", json_integer(SEND_BUFFER_KIB));
+    }
     set_conditions(object, &conditions);
     return object;
 }

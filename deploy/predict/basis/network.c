@@ -372,7 +372,7 @@ static enum status read_errors(const char *file, json_t *object, struct network 
 static enum status read_all(const struct fields *fields, struct network *network)
 {
     static const char *const names[] = {"comment", "measured", "hosts",      "switches",
-                                        "flow",    "errors",   "conditions", NULL};
+                                        "flow",    "errors",   "conditions", "send-buffer-kib", NULL};
     const json_t *switches = NULL, *hosts = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -384,6 +384,11 @@ static enum status read_all(const struct fields *fields, struct network *network
     if (status == STATUS_OK) {
         status =
             fields_quantity(fields, "flow", QUANTITY_BANDWIDTH, false, &network->flow_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status =
+            fields_number(fields, "send-buffer-kib", 0, 1 << 24, false, &network->send_buffer);
+        network->send_buffer *= 1024;
     }
     if (status == STATUS_OK) {
         status = read_errors(fields->file, json_object_get(fields->object, "errors"), network);

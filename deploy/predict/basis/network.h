@@ -52,6 +52,7 @@ struct network {
     struct network_link *links;
     uint32_t host_count, switch_count, link_count;
     double flow_bandwidth;                 // of one connection; 0: no limit
+    double send_buffer;                    // bytes of one connection that nothing overtakes
     double bandwidth_error, latency_error; // standard errors, as shares; 0: not known
     bool has_server_places;                // otherwise servers run beside workers
     bool is_measured;                      // the file says from what,

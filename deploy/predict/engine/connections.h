@@ -5,6 +5,7 @@
 #include "deploy/predict/basis/network.h"
 #include "deploy/predict/engine/array.h"
 #include "deploy/predict/engine/flows.h"
+#include "deploy/predict/engine/packets.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -16,6 +17,9 @@ struct connection {
     uint32_t from, to; // processes
     uint32_t class;    // of its flows
     uint32_t waiting;  // packet + 1, the first to go; 0: none
+    struct packet_queue held; // behind the one that goes, which others cannot overtake any more
+    uint32_t held_count;      // with the one that goes
+    double held_bytes;        // likewise
     double latency_s;
     double bytes; // that have gone over it
     bool is_busy;
@@ -93,6 +97,42 @@ static inline double connections_latency_s(const struct network *network, const 
     struct network_route route;
     network_find_route(network, hosts[from], hosts[to], &route);
     return route.latency_s;
+}
+
+/* Holds what is first of that which waits: as much as the buffer of the sender's kernel has room
+ * for, and one packet at least. */
+static inline void connections_hold(struct connection *connection, struct packet_store *store,
+                                    double buffer)
+{
+    while (connection->waiting > 0 &&
+           (connection->held_count == 0 || connection->held_bytes < buffer)) {
+        uint32_t index = connection->waiting - 1;
+        connection->waiting = store->list[index].next;
+        connection->held_count++;
+        connection->held_bytes += store->list[index].bytes;
+        (void)packets_append(store, &connection->held, index);
+    }
+}
+
+/* The next one that goes; PACKETS_NONE: there is none, or the last one has not gone yet. */
+static inline uint32_t connections_next(struct connection *connection,
+                                        const struct packet_store *store)
+{
+    uint32_t index = connection->held.first - 1;
+    if (connection->is_busy || connection->held.first == 0) {
+        return PACKETS_NONE;
+    }
+    connection->is_busy = true;
+    connection->held.first = store->list[index].next;
+    return index;
+}
+
+/* One has gone. */
+static inline void connections_release(struct connection *connection, double bytes)
+{
+    connection->is_busy = false;
+    connection->held_count--;
+    connection->held_bytes -= bytes;
 }
 
 /* Makes it if it is not there. NULL: no memory. */

@@ -132,12 +132,12 @@ static void carry_both_ends(struct engine *engine, uint32_t index)
     carry(engine, packet->to, CORES_IN, index);
 }
 
-static void begin_next(struct engine *engine, struct connection *connection)
+/* Lets the next packet of a connection go, once the last one has gone. */
+static void go_on(struct engine *engine, struct connection *connection)
 {
-    uint32_t packet = connection->waiting - 1;
-    connection->is_busy = connection->waiting > 0;
-    if (connection->is_busy) {
-        connection->waiting = engine->store.list[packet].next;
+    connections_hold(connection, &engine->store, engine->network->send_buffer);
+    uint32_t packet = connections_next(connection, &engine->store);
+    if (packet != PACKETS_NONE) {
         if (!engine->store.list[packet].is_moved) {
             carry_both_ends(engine, packet);
         }
@@ -161,9 +161,7 @@ static void queue_packet(struct engine *engine, uint32_t packet)
     }
     engine->store.list[packet].connection = (uint32_t)(connection - engine->connections.list);
     packets_queue_by_bucket(&engine->store, &connection->waiting, packet);
-    if (!connection->is_busy) {
-        begin_next(engine, connection);
-    }
+    go_on(engine, connection);
 }
 
 static void end_flow(struct engine *engine)
@@ -178,7 +176,8 @@ static void end_flow(struct engine *engine)
     } else {
         add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
     }
-    begin_next(engine, connection);
+    connections_release(connection, engine->store.list[packet].bytes);
+    go_on(engine, connection);
 }
 
 void engine_occupy(struct engine *engine, uint32_t process, double seconds)

@@ -43,8 +43,8 @@ static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES]
 static const char *cores_gap(const struct study *study)
 {
     return study->network->hosts[0].cores > 0
-               ? "threads that share cores go on equally fast, and their turns cost nothing but "
-                 "what crowding and turns say"
+               ? "threads of a kind that share cores go on equally fast, and their turns cost "
+                 "nothing but what crowding and turns say"
                : "computing is as fast while messages are sent and sums are made, also where "
                  "workers share cores: the network gives no cores";
 }

@@ -1,0 +1,66 @@
+/* What a connection sends next: messages overtake each other until the kernel has them. */
+#include "deploy/predict/engine/connections.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> // needs the four above
+// clang-format on
+
+#define BYTES   100.0
+#define BUCKETS 4
+
+/* Packets of the buckets 0, 1, 2 and 3 come in this order while the first one goes. Returns the
+ * buckets in the order in which they go, as digits. */
+static unsigned order_with(double buffer)
+{
+    struct packet_store store = {.count = 0};
+    struct connection connection = {.bytes = 0};
+    unsigned order = 0;
+    uint32_t going = PACKETS_NONE;
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        const struct packet packet = {.bucket = bucket, .bytes = BYTES};
+        uint32_t index = packets_keep(&store, &packet);
+        assert_int_not_equal(index, PACKETS_NONE);
+        packets_queue_by_bucket(&store, &connection.waiting, index);
+        connections_hold(&connection, &store, buffer);
+        uint32_t next = connections_next(&connection, &store);
+        assert_true((next != PACKETS_NONE) == (bucket == 0)); // the others wait for the first
+        going = next != PACKETS_NONE ? next : going;
+    }
+    while (going != PACKETS_NONE) {
+        order = 10 * order + store.list[going].bucket;
+        connections_release(&connection, store.list[going].bytes);
+        connections_hold(&connection, &store, buffer);
+        going = connections_next(&connection, &store);
+    }
+    assert_true(connection.held_count == 0 && connection.held_bytes == 0 && !connection.is_busy);
+    packets_finish(&store);
+    return order;
+}
+
+static void the_highest_bucket_goes_next(void **state)
+{
+    (void)state;
+    assert_int_equal(order_with(0), 321); // behind bucket 0
+    assert_int_equal(order_with(BYTES), 321);
+}
+
+static void nothing_overtakes_what_the_kernel_has(void **state)
+{
+    (void)state;
+    assert_int_equal(order_with(BYTES + 1), 132);
+    assert_int_equal(order_with(2 * BYTES + 1), 123);
+    assert_int_equal(order_with(1e9), 123);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_highest_bucket_goes_next),
+        cmocka_unit_test(nothing_overtakes_what_the_kernel_has),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
