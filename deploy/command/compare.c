@@ -62,7 +62,7 @@ static const struct option round_rows[] = {
      FIELD(FLAG, predictions.is_asked),
      .fallback = "false",
      .help = "predict each job before it runs (ringside predict), and show the prediction beside "
-             "what was measured"},
+             "what was measured; without --costs and --network, calibrate first"},
     {.name = "costs",
      FIELD(TEXT, predictions.costs),
      .fallback = "",
@@ -182,8 +182,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n"
                    "  ringside compare -n 2 --modes ring,ps-sync,ps-async -- python3 train.py\n"
                    "  ringside compare -n 1,2 --modes ring --data images:/data --input-gap\n"
-                   "  ringside compare -n 4 --modes ring,ps-sync --transport tcp --predict --costs "
-                   "costs.json --network net.json\n",
+                   "  ringside compare -n 4 --modes ring,ps-sync --transport tcp --predict\n",
         .sets = {job_option_set(&job),
                  launcher_option_set(&comparison->session.options),
                  launcher_series_option_set(&comparison->session.options),
@@ -216,6 +215,12 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         return status;
     }
+    comparison->options.predictions.has_hosts = host_options_name_hosts(&comparison->session.hosts);
+    status = compare_predictions_open(&comparison->options.predictions, &program,
+                                      &comparison->predictions);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = make_cells(comparison, &program, &job, &lists, error);
     if (status == STATUS_OK) {
         status = add_runs(comparison, error);
@@ -223,8 +228,6 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         goto refuse;
     }
-    comparison->options.predictions.has_hosts = host_options_name_hosts(&comparison->session.hosts);
-    status = compare_predictions_open(&comparison->options.predictions, &comparison->predictions);
     return status == STATUS_OK ? launch_check(&comparison->session.options.security, &job) : status;
 refuse:
     log_error("%s", error);
@@ -288,9 +291,23 @@ static enum status begin(struct comparison *comparison)
     return status == STATUS_OK ? session_open_page(&comparison->session) : status;
 }
 
+/* What predictions need, before the first job runs. */
+static enum status calibrate(struct comparison *comparison)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < comparison->cell_count && status == STATUS_OK; i++) {
+        status = compare_predictions_calibrate(comparison->predictions, &comparison->cells[i].job,
+                                               comparison->session.options.out);
+    }
+    return status;
+}
+
 static enum exit_code run_comparison(struct comparison *comparison)
 {
     enum status status = begin(comparison);
+    if (status == STATUS_OK) {
+        status = calibrate(comparison);
+    }
     if (status != STATUS_OK) {
         return exit_code(status);
     }

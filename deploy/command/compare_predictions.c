@@ -2,7 +2,9 @@
 #include "deploy/command/compare_predictions.h"
 
 #include "common/base/log.h"
+#include "common/job/job_choices.h"
 #include "common/job/job_options.h"
+#include "deploy/command/compare_calibration.h"
 #include "deploy/predict/basis/basis.h"
 #include "deploy/predict/prediction.h"
 #include "deploy/predict/study/study.h"
@@ -18,17 +20,33 @@
 
 #define COUNTED_STEPS 60
 
-struct compare_predictions {
-    struct compare_prediction_options options;
+#define FILES_MAX 4 // pairs that a comparison calibrates
+
+/* Costs and a network. */
+struct compare_files {
+    char costs_file[JOB_PATH_BYTES], network_file[JOB_PATH_BYTES];
+    enum transport_kind transport; // of the jobs for which they were calibrated
     struct costs costs;
     struct network network;
     double parameters; // of the costs
+};
+
+struct compare_predictions {
+    struct compare_prediction_options options;
+    struct compare_files *files[FILES_MAX]; // (file_count) owned; one, if files were named
+    size_t file_count;
+    struct compare_words words; // for calibrations, unless files were named
 };
 
 /* Options whose effect on time is not in the model, with the value that has none. */
 static const struct {
     const char *option, *value;
 } plain[] = {{"switch", "none"}, {"fault", "none"}};
+
+static bool has_files(const struct compare_predictions *predictions)
+{
+    return predictions->options.costs[0] != '\0';
+}
 
 /* Where jobs run on this host, and their costs were measured on another. */
 static void warn_of_host(const struct compare_prediction_options *options,
@@ -43,21 +61,50 @@ static void warn_of_host(const struct compare_prediction_options *options,
     }
 }
 
+/* Reads both files. Logs. */
+static enum status add_files(struct compare_predictions *predictions, const char *costs,
+                             const char *network, enum transport_kind transport)
+{
+    struct compare_files *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    made->transport = transport;
+    snprintf(made->costs_file, sizeof(made->costs_file), "%s", costs);
+    snprintf(made->network_file, sizeof(made->network_file), "%s", network);
+    enum status status = costs_read(costs, &made->costs);
+    if (status == STATUS_OK) {
+        status = network_read(network, &made->network);
+    }
+    if (status != STATUS_OK) {
+        free(made);
+        return status;
+    }
+    for (uint32_t i = 0; i < made->costs.layer_count; i++) {
+        made->parameters += (double)made->costs.layers[i].parameters;
+    }
+    predictions->files[predictions->file_count++] = made;
+    return STATUS_OK;
+}
+
 enum status compare_predictions_open(const struct compare_prediction_options *options,
+                                     const struct option_program *program,
                                      struct compare_predictions **ret_predictions)
 {
     *ret_predictions = NULL;
+    bool has_costs = options->costs[0] != '\0', has_network = options->network[0] != '\0';
     if (!options->is_asked) {
-        bool has_file = options->costs[0] != '\0' || options->network[0] != '\0';
-        if (has_file) {
+        if (has_costs || has_network) {
             log_error("--%s has no effect without --predict; add that, or leave it out",
-                      options->costs[0] != '\0' ? "costs" : "network");
+                      has_costs ? "costs" : "network");
+            return STATUS_INVALID;
         }
-        return has_file ? STATUS_INVALID : STATUS_OK;
+        return STATUS_OK;
     }
-    if (options->costs[0] == '\0' || options->network[0] == '\0') {
-        log_error("--predict needs --%s: name a file; ringside calibrate measures one",
-                  options->costs[0] == '\0' ? "costs" : "network");
+    if (has_costs != has_network) {
+        log_error(
+            "--predict needs --%s, too: name a file, or leave out both, and compare calibrates",
+            has_costs ? "network" : "costs");
         return STATUS_INVALID;
     }
     struct compare_predictions *made = calloc(1, sizeof(*made));
@@ -65,37 +112,91 @@ enum status compare_predictions_open(const struct compare_prediction_options *op
         return STATUS_NO_MEMORY;
     }
     made->options = *options;
-    enum status status = costs_read(options->costs, &made->costs);
-    if (status == STATUS_OK) {
-        status = network_read(options->network, &made->network);
-    }
-    for (uint32_t i = 0; i < made->costs.layer_count; i++) {
-        made->parameters += (double)made->costs.layers[i].parameters;
-    }
+    enum status status = has_costs
+                             ? add_files(made, options->costs, options->network, TRANSPORT_AUTO)
+                             : compare_words_take(program, &made->words);
     if (status != STATUS_OK) {
-        free(made);
+        compare_predictions_close(made);
         return status;
     }
-    warn_of_host(options, &made->costs);
+    if (has_costs) {
+        warn_of_host(options, &made->files[0]->costs);
+    }
     *ret_predictions = made;
     return STATUS_OK;
 }
 
 void compare_predictions_close(struct compare_predictions *predictions)
 {
+    for (size_t i = 0; predictions != NULL && i < predictions->file_count; i++) {
+        network_finish(&predictions->files[i]->network);
+        free(predictions->files[i]);
+    }
     if (predictions != NULL) {
-        network_finish(&predictions->network);
+        compare_words_finish(&predictions->words);
         free(predictions);
     }
 }
 
+/* Images of a worker's step; 0: it is of no whole number. */
+static uint32_t batch_of(const struct job *job)
+{
+    return job->global_batch % job->workers == 0 ? job->global_batch / job->workers : 0;
+}
+
+/* Those that were named, or calibrated for such a job. NULL: there are none. */
+static const struct compare_files *find_files(const struct compare_predictions *predictions,
+                                              const struct job *job)
+{
+    for (size_t i = 0; i < predictions->file_count; i++) {
+        const struct compare_files *files = predictions->files[i];
+        bool is_local = job->mode.kind == MODE_LOCAL;
+        if (has_files(predictions) || (files->costs.batch == batch_of(job) &&
+                                       (is_local || files->transport == job->transport))) {
+            return files;
+        }
+    }
+    return NULL;
+}
+
+enum status compare_predictions_calibrate(struct compare_predictions *predictions,
+                                          const struct job *job, const char *folder)
+{
+    if (predictions == NULL || has_files(predictions) || find_files(predictions, job) != NULL ||
+        predictions->file_count == FILES_MAX || batch_of(job) == 0 || job_is_external(job)) {
+        return STATUS_OK;
+    }
+    char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES];
+    const char *transport = transport_choices[job->transport].name;
+    snprintf(costs, sizeof(costs), "%s/costs-%u-%s.json", folder, batch_of(job), transport);
+    snprintf(network, sizeof(network), "%s/network-%u-%s.json", folder, batch_of(job), transport);
+    enum status status =
+        compare_calibration_run(&predictions->words, batch_of(job), job->transport, costs, network);
+    return status == STATUS_OK ? add_files(predictions, costs, network, job->transport) : status;
+}
+
+/* Of files and a job: likewise. */
+static void find_clash(const struct compare_files *files, const struct job *job, char *ret_why,
+                       size_t why_size)
+{
+    const struct conditions *measured = &files->costs.conditions;
+    if (measured->model[0] != '\0' && strcmp(measured->model, job->model) != 0) {
+        snprintf(ret_why, why_size, "the costs are of %.64s, and not of %.64s", measured->model,
+                 job->model);
+    } else if (batch_of(job) != files->costs.batch) {
+        snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
+                 files->costs.batch, (double)job->global_batch / job->workers);
+    } else if (job->mode.kind != MODE_LOCAL) {
+        (void)conditions_clash(measured, &files->network.conditions, job->transport,
+                               files->network.host_count == 1, ret_why, why_size);
+    }
+}
+
 /* Writes why the model does not know a job; an empty text: it does. */
-static void find_gap(const struct compare_predictions *predictions, const struct job *job,
-                     char *ret_why, size_t why_size)
+static void find_gap(const struct compare_files *files, const struct job *job, char *ret_why,
+                     size_t why_size)
 {
     char value[OPTION_VALUE_BYTES];
-    const struct conditions *measured = &predictions->costs.conditions;
-    uint32_t batch = job->global_batch / job->workers;
     ret_why[0] = '\0';
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
         for (size_t k = 0; k < job_option_count; k++) {
@@ -119,15 +220,15 @@ static void find_gap(const struct compare_predictions *predictions, const struct
         snprintf(ret_why, why_size, "--bucket-mb auto is not in the model");
     } else if (job->mode.kind == MODE_RING && job->all_reduce == ALL_REDUCE_CHOICE_NCCL) {
         snprintf(ret_why, why_size, "NCCL is not in the model");
-    } else if (measured->model[0] != '\0' && strcmp(measured->model, job->model) != 0) {
-        snprintf(ret_why, why_size, "the costs are of %.64s, and not of %.64s", measured->model,
-                 job->model);
-    } else if (batch != predictions->costs.batch || job->global_batch % job->workers != 0) {
-        snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
-                 predictions->costs.batch, (double)job->global_batch / job->workers);
-    } else if (job->mode.kind != MODE_LOCAL) {
-        (void)conditions_clash(measured, &predictions->network.conditions, job->transport,
-                               predictions->network.host_count == 1, ret_why, why_size);
+    } else if (files == NULL) {
+        snprintf(
+            ret_why, why_size,
+            "nothing was calibrated for %.4g images a step over %s: compare calibrates at most "
+            "%d combinations, so name files, or compare fewer",
+            (double)job->global_batch / job->workers, transport_choices[job->transport].name,
+            FILES_MAX);
+    } else {
+        find_clash(files, job, ret_why, why_size);
     }
 }
 
@@ -149,14 +250,16 @@ void compare_predictions_make(const struct compare_predictions *predictions, con
     if (predictions == NULL) {
         return;
     }
-    find_gap(predictions, job, ret_prediction->why, sizeof(ret_prediction->why));
+    const struct compare_files *files = find_files(predictions, job);
+    ret_prediction->files = files;
+    find_gap(files, job, ret_prediction->why, sizeof(ret_prediction->why));
     if (ret_prediction->why[0] != '\0') {
         return;
     }
     snprintf(ret_prediction->why, sizeof(ret_prediction->why),
              "it could not be predicted: see the "
              "log of compare");
-    struct basis *basis = basis_create(job, &predictions->costs, &predictions->network);
+    struct basis *basis = basis_create(job, &files->costs, &files->network);
     if (basis == NULL) {
         return;
     }
@@ -177,8 +280,7 @@ static void write_json(FILE *file, const void *context)
 }
 
 /* As prediction.json has it. NULL: no memory. */
-static json_t *prediction_json(const struct compare_predictions *predictions,
-                               const struct compare_prediction *prediction, const char *folder)
+static json_t *prediction_json(const struct compare_prediction *prediction, const char *folder)
 {
     struct run_folder run;
     char why[sizeof(prediction->why)];
@@ -189,13 +291,17 @@ static json_t *prediction_json(const struct compare_predictions *predictions,
         parameters = run_folder_number(&run, "parameters");
         run_folder_close(&run);
     }
-    if (images_per_s > 0 && parameters > 0 && parameters != predictions->parameters) {
+    const struct compare_files *files = prediction->files;
+    if (images_per_s > 0 && parameters > 0 && parameters != files->parameters) {
         images_per_s = 0;
         snprintf(why, sizeof(why), "the costs are of a model with %.0f parameters, and not %.0f",
-                 predictions->parameters, parameters);
+                 files->parameters, parameters);
     }
-    json_t *object = json_pack("{s:s, s:s}", "costs", predictions->options.costs, "network",
-                               predictions->options.network);
+    json_t *object = json_object();
+    if (files != NULL) {
+        json_object_set_new(object, "costs", json_string(files->costs_file));
+        json_object_set_new(object, "network", json_string(files->network_file));
+    }
     if (images_per_s <= 0) {
         json_object_set_new(object, "why", json_string(why));
         return object;
@@ -215,7 +321,7 @@ enum status compare_predictions_write(const struct compare_predictions *predicti
     if (predictions == NULL || !run_folder_has_summary(folder)) {
         return STATUS_OK;
     }
-    json_t *object = prediction_json(predictions, prediction, folder);
+    json_t *object = prediction_json(prediction, folder);
     enum status status = object != NULL
                              ? folder_write(folder, "prediction.json", write_json, object)
                              : STATUS_NO_MEMORY;
