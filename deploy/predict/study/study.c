@@ -114,10 +114,13 @@ enum status study_predict(const struct study *study, const struct basis *basis,
     return prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_prediction);
 }
 
-/* Without each cost in turn. Where there is none, nothing would change. */
+/* Without each cost in turn. Where there is none, nothing would change. What was made in small
+ * stays so, also where without a cost it is less sure: a gain is no figure to rely on. */
 static enum status find_limiter(const struct study *study, const struct basis *basis,
                                 struct study_point *point)
 {
+    struct prediction_extent extent = study_extent(study);
+    extent.error_max = point->made.is_reduced ? PREDICTION_ERROR_MAX_ASKED : extent.error_max;
     double shortest_s = point->made.step_s * (1 - 1e-9); // less is rounding
     point->limiter = "nothing";
     for (size_t i = 0; i < LIMITER_COUNT; i++) {
@@ -127,7 +130,9 @@ static enum status find_limiter(const struct study *study, const struct basis *b
             return STATUS_NO_MEMORY;
         }
         bool has_cost = limiters[i].remove(changed);
-        enum status status = has_cost ? study_predict(study, changed, &without) : STATUS_OK;
+        enum status status = has_cost ? prediction_make(&changed->job, &changed->costs,
+                                                        &changed->network, &extent, &without)
+                                      : STATUS_OK;
         basis_destroy(changed);
         if (status != STATUS_OK) {
             return status;
