@@ -202,27 +202,13 @@ static enum status read_exchange(const struct fields *fields, struct costs *cost
 
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
-    static const char *const names[] = {"comment",
-                                        "measured",
-                                        "batch",
-                                        "layers",
-                                        "optimizer",
-                                        "message",
-                                        "sum",
-                                        "encode",
-                                        "decode",
-                                        "spread",
-                                        "threads",
-                                        "input",
-                                        "carriage",
-                                        "crowding",
-                                        "carriage-message",
-                                        "turns",
-                                        "messages-first",
-                                        "message-bandwidth",
-                                        "recovery",
-                                        "errors",
-                                        "conditions",
+    static const char *const names[] = {"comment",  "measured",       "batch",
+                                        "layers",   "optimizer",      "message",
+                                        "sum",      "encode",         "decode",
+                                        "spread",   "threads",        "input",
+                                        "carriage", "crowding",       "carriage-message",
+                                        "turns",    "messages-first", "message-bandwidth",
+                                        "recovery", "errors",         "conditions",
                                         NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);

@@ -372,7 +372,8 @@ static enum status read_errors(const char *file, json_t *object, struct network 
 static enum status read_all(const struct fields *fields, struct network *network)
 {
     static const char *const names[] = {"comment", "measured", "hosts",      "switches",
-                                        "flow",    "errors",   "conditions", "send-buffer-kib", NULL};
+                                        "flow",    "errors",   "conditions", "send-buffer-kib",
+                                        NULL};
     const json_t *switches = NULL, *hosts = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -386,8 +387,7 @@ static enum status read_all(const struct fields *fields, struct network *network
             fields_quantity(fields, "flow", QUANTITY_BANDWIDTH, false, &network->flow_bandwidth);
     }
     if (status == STATUS_OK) {
-        status =
-            fields_number(fields, "send-buffer-kib", 0, 1 << 24, false, &network->send_buffer);
+        status = fields_number(fields, "send-buffer-kib", 0, 1 << 24, false, &network->send_buffer);
         network->send_buffer *= 1024;
     }
     if (status == STATUS_OK) {

@@ -14,9 +14,9 @@
 #include <string.h>
 
 struct connection {
-    uint32_t from, to; // processes
-    uint32_t class;    // of its flows
-    uint32_t waiting;  // packet + 1, the first to go; 0: none
+    uint32_t from, to;        // processes
+    uint32_t class;           // of its flows
+    uint32_t waiting;         // packet + 1, the first to go; 0: none
     struct packet_queue held; // behind the one that goes, which others cannot overtake any more
     uint32_t held_count;      // with the one that goes
     double held_bytes;        // likewise

@@ -8,8 +8,8 @@
  * many as cores, it is slower by `turns` besides, as each finds less of its own in the caches; with
  * n on each core by 2 - 2/n of that, as it becomes rarer that one goes on after itself.
  *
- * With `messages_first`, threads that compute have what the others leave, as a scheduler does it for
- * threads that ask for short turns (common/base/slice.h).
+ * With `messages_first`, threads that compute have what the others leave, as a scheduler does it
+ * for threads that ask for short turns (common/base/slice.h).
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores. */
 #ifndef DEPLOY_PREDICT_ENGINE_CORES_H

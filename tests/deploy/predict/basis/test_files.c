@@ -286,10 +286,8 @@ static void every_cost_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_networks),
-        cmocka_unit_test(every_cost_is_taken),
-        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_costs),          cmocka_unit_test(test_networks),
+        cmocka_unit_test(every_cost_is_taken), cmocka_unit_test(test_units),
         cmocka_unit_test(test_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,7 +180,8 @@ static void turns_make_computing_slower(void **state)
     cores_destroy(cores);
 }
 
-/* Of two cores, two messages have one each, and computing what is left: nothing, then all of one. */
+/* Of two cores, two messages have one each, and computing what is left: nothing, then all of one.
+ */
 static void messages_go_first_where_costs_say_so(void **state)
 {
     (void)state;
