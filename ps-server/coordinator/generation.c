@@ -80,7 +80,7 @@ static bool are_enough(const struct coordinator *coordinator, uint32_t left,
     return false;
 }
 
-/* Nothing of a job that could go on and was asked not to. */
+/* Says why the job ends with a loss, unless that was asked for. */
 static void say_why_bound(const struct job *job, char *ret_why, size_t why_size)
 {
     char why[JOB_BOUND_BYTES];
@@ -254,10 +254,9 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     return STATUS_OK;
 }
 
-/* The newest of those before, and the last one as far as it is known. */
-static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
+enum status generation_list_recoveries(const struct generation *before,
+                                       struct generation *generation)
 {
-    const struct generation *before = last->generation;
     uint32_t known = before != NULL ? before->recovery_count : 0;
     uint32_t kept = known < GENERATION_RECOVERIES_MAX ? known : GENERATION_RECOVERIES_MAX - 1;
     generation->recoveries = calloc((size_t)kept + 1, sizeof(*generation->recoveries));
@@ -267,13 +266,25 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     if (kept > 0) {
         memcpy(generation->recoveries, before->recoveries + (known - kept),
                kept * sizeof(*before->recoveries));
-        generation->recoveries[kept - 1].bytes = last->fetched_bytes;
     }
-    struct recovery *recovery = &generation->recoveries[kept];
+    generation->recovery_count = kept + 1;
+    return STATUS_OK;
+}
+
+/* The newest of those before, and the last one as far as it is known. */
+static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
+{
+    enum status status = generation_list_recoveries(last->generation, generation);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct recovery *recovery = &generation->recoveries[generation->recovery_count - 1];
+    if (generation->recovery_count > 1) {
+        recovery[-1].bytes = last->fetched_bytes;
+    }
     snprintf(recovery->reason, sizeof(recovery->reason), "%s", last->reason);
     recovery->lost_step = most_steps(last);
     recovery->processes = generation->process_count;
-    generation->recovery_count = kept + 1;
     return STATUS_OK;
 }
 

@@ -93,6 +93,12 @@ bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t
 /* Fills the next generation from the coordinator of the last one, whose verdict is AGAIN. Until
  * generation_finish. */
 enum status generation_next(const struct coordinator *last, struct generation *ret_generation);
+
+/* Fills the list of its losses: those of the generation before (NULL: there was none), as many as
+ * are kept, and a zeroed one. */
+enum status generation_list_recoveries(const struct generation *before,
+                                       struct generation *generation);
+
 /* Makes the job of the last one that of the next: its processes are those that are left, and what
  * has struck of --fault strikes no more. */
 void generation_change_job(const struct coordinator *last, const struct generation *next,

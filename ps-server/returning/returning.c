@@ -73,23 +73,6 @@ bool returning_is_replaced(const struct coordinator *coordinator, const struct m
     return !gathers && back->back->epoch > coordinator->epoch;
 }
 
-/* Those of before, as many as are written down, and one more. */
-static enum status add_recovery(const struct generation *before, struct generation *generation)
-{
-    uint32_t known = before != NULL ? before->recovery_count : 0;
-    uint32_t kept = known < GENERATION_RECOVERIES_MAX ? known : GENERATION_RECOVERIES_MAX - 1;
-    generation->recoveries = calloc((size_t)kept + 1, sizeof(*generation->recoveries));
-    if (generation->recoveries == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    if (kept > 0) {
-        memcpy(generation->recoveries, before->recoveries + (known - kept),
-               kept * sizeof(*generation->recoveries));
-    }
-    generation->recovery_count = kept + 1;
-    return STATUS_OK;
-}
-
 /* When the coordinator of one that is back gave its last sign. */
 static uint64_t lost_ms_of(const struct message *back, uint64_t now_ms)
 {
@@ -112,7 +95,7 @@ enum status returning_generation(const struct message *back, const struct job *j
     };
     next.workers = calloc(next.process_count, sizeof(*next.workers));
     next.servers = calloc((size_t)next.server_count + 1, sizeof(*next.servers));
-    enum status status = add_recovery(past->before, &next);
+    enum status status = generation_list_recoveries(past->before, &next);
     if (next.workers == NULL || next.servers == NULL || status != STATUS_OK) {
         generation_finish(&next);
         return STATUS_NO_MEMORY;
