@@ -341,7 +341,9 @@ static void loop(struct server *server)
     while (server->coordinator.state != COORDINATOR_OVER) {
         notify_alive(server->options->notify, clock_now_ms());
         take_messages(server);
-        keeper_take_news(server->keeper, &server->coordinator, clock_now_ms());
+        if (server->keeper != NULL) { // see server_open_keeper
+            keeper_take_news(server->keeper, &server->coordinator, clock_now_ms());
+        }
         take_signal(server);
         take_launcher_news(server);
         server_check_record(server);

@@ -157,7 +157,9 @@ static void port_checkpoint(void *context, enum checkpoint_task task, uint64_t p
                             const struct message *message)
 {
     struct server *server = context;
-    keeper_do(server->keeper, &server->coordinator, task, peer, message, clock_now_ms());
+    if (server->keeper != NULL) { // see server_open_keeper
+        keeper_do(server->keeper, &server->coordinator, task, peer, message, clock_now_ms());
+    }
 }
 
 struct coordinator_port server_port(struct server *server)

@@ -73,7 +73,8 @@ void server_finish_record(struct server *server);
  * it before; once. */
 void server_note_restart(struct server *server, uint64_t step);
 
-/* Finds what the coordinator begins with, as server->keeper. Logs. */
+/* Finds what the coordinator begins with, as server->keeper, which stays NULL if that fails: then
+ * nothing is kept, and the job ends. Logs. */
 enum status server_open_keeper(struct server *server);
 
 /* BACK of a member: the job may be under way without a coordinator. */
