@@ -70,7 +70,7 @@ struct member {
     bool must_knock;               // nothing was said yet on the connection that there is
     uint64_t alone_ms, knocked_ms; // since when; when the newest connection was made
     uint64_t lost_ms, alone_step;  // the coordinator's last sign; the step when it was missed
-    uint32_t epoch;                // coordinators that have taken it in since its generation began
+    uint32_t term;                 // coordinators that have taken it in since its generation began
 
     // Why the coordinator ended the job, once it did.
     enum status stop_status; // STATUS_OK: completed

@@ -108,14 +108,14 @@ void member_describe(const struct member *member, uint64_t now_ms, struct wire_b
 {
     back->alone_ms = now_ms - member->lost_ms;
     back->alone_step = member->alone_step;
-    back->epoch = member->epoch;
+    back->term = member->term;
 }
 
 void member_return(struct member *member, const struct message *go)
 {
     log_info("there is a coordinator again");
     member->is_alone = false;
-    member->epoch = go->generation;
+    member->term = go->term;
     member->coordinator_heard_ms = clock_now_ms();
 }
 

@@ -81,7 +81,8 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     X(mark)               \
     X(patience_ms)        \
     X(flow)               \
-    X(generation)
+    X(generation)         \
+    X(term)
 
 #define COPY(field) to->field = from->field;
 

@@ -85,7 +85,7 @@
     X(trained_ms)       \
     X(alone_ms)         \
     X(alone_step)       \
-    X(epoch)            \
+    X(term)             \
     X(has_commit)       \
     X(commit_step)
 

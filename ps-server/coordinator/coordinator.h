@@ -141,7 +141,7 @@ struct coordinator {
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
     uint32_t workers_lost;                       // in all generations
     bool is_returned;         // its members trained before it was there: see ps-server/returning
-    uint32_t epoch;           // then: how many coordinators have taken them in, with this one
+    uint32_t term;            // then: how many coordinators have taken them in, with this one
     uint32_t restarts_before; // of processes before this one, as far as its run folder knows
     uint64_t diverged_step;   // from 1: a loss was not finite there; 0: none was
 };

@@ -127,7 +127,7 @@ static void begin_training(struct coordinator *coordinator, uint64_t now_ms)
     } else {
         port->switched(port->context);
     }
-    const struct message go = {.kind = MESSAGE_GO, .generation = coordinator->epoch};
+    const struct message go = {.kind = MESSAGE_GO, .term = coordinator->term};
     coordinator_port_send_all(port, membership, &go);
 }
 

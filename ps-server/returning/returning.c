@@ -70,7 +70,7 @@ enum status returning_read_job(const struct message *back, const struct job *own
 bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back)
 {
     bool gathers = coordinator->is_returned && coordinator->state == COORDINATOR_GATHERING;
-    return !gathers && back->back->epoch > coordinator->epoch;
+    return !gathers && back->back->term > coordinator->term;
 }
 
 /* When the coordinator of one that is back gave its last sign. */
@@ -285,7 +285,7 @@ static void go_on(const struct returning *returning, struct generation *generati
                                     : 0;
     recovery->seconds = (double)(now_ms - generation->lost_ms) / 1000;
     coordinator->sums.round = returning->sum_round;
-    coordinator->epoch = returning->epoch + 1;
+    coordinator->term = returning->term < UINT32_MAX ? returning->term + 1 : UINT32_MAX;
     share_commit(returning, coordinator);
     tell_sum(returning, coordinator);
     coordinator_enter(coordinator, COORDINATOR_TRAINING, now_ms);
@@ -322,7 +322,7 @@ static void note_absence(struct returning *returning, struct generation *generat
     const struct wire_back *of = back->back;
     uint64_t lost_ms = lost_ms_of(back, now_ms);
     generation->lost_ms = lost_ms < generation->lost_ms ? lost_ms : generation->lost_ms;
-    returning->epoch = of->epoch > returning->epoch ? of->epoch : returning->epoch;
+    returning->term = of->term > returning->term ? of->term : returning->term;
     if (back->member->role != ROLE_WORKER) {
         return;
     }

@@ -33,7 +33,7 @@ struct returning {
     uint64_t alone_step;  // the newest at which one of them has missed its coordinator
     uint64_t commit_step; // if has_commit: the newest, of a program that commits
     uint32_t phase;       // that they train in
-    uint32_t epoch;       // how many coordinators have taken them in before
+    uint32_t term;        // how many coordinators have taken them in before
     bool has_commit;
     bool is_anew;                  // some cannot go on as they are
     bool has_workers, has_servers; // all that the job began with: none was lost before

@@ -95,8 +95,8 @@ static void a_member_that_goes_on_alone_knocks_until_somebody_listens(void **sta
     listen_at(&channel, endpoint, again);
     assert_int_equal(receive_kind(channel, &rank), MESSAGE_BACK);
     assert_int_equal(rank, 3);
-    member_return(&member, &(struct message){.kind = MESSAGE_GO, .generation = 3});
-    assert_int_equal(member.epoch, 3);
+    member_return(&member, &(struct message){.kind = MESSAGE_GO, .term = 3});
+    assert_int_equal(member.term, 3);
     assert_true(member_reaches(&member));
     channel_destroy(channel, 0);
     channel_destroy(member.channel, 0);
@@ -138,7 +138,7 @@ static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
     (void)state;
     struct channel *channel;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    uint64_t now_ms = 100000, before;
+    uint64_t now_ms = 100000;
     uint32_t rank;
     listen_at(&channel, "tcp://127.0.0.1:*", endpoint);
     struct member member = {.self = {.role = ROLE_WORKER, .host = "node", .rank = 3},
@@ -151,7 +151,6 @@ static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
     assert_int_equal(member_connect(&member, endpoint), STATUS_OK);
     advance(&member, &now_ms, 3900);
     assert_false(member.is_alone);
-    before = now_ms;
     advance(&member, &now_ms, 1000);
     assert_true(member.is_alone && member.must_knock && !member.is_stopped);
     assert_int_equal(member.lost_ms, 100000);
@@ -159,7 +158,6 @@ static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
     struct wire_back said = {.sum_round = 4};
     member_describe(&member, now_ms, &said);
     assert_int_equal(said.alone_ms, now_ms - 100000);
-    assert_true(before < now_ms);
     struct message back = {.kind = MESSAGE_BACK, .back = &said};
     const struct job job = SAMPLE_JOB("mode=ring", "workers=4");
     member_knock(&member, &job, &back);

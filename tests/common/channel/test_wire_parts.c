@@ -52,8 +52,13 @@ static void small_parts_come_back_field_by_field(void **state)
     assert_int_equal(got.back->alone_ms, sent.back->alone_ms);
     assert_int_equal(got.back->alone_step, sent.back->alone_step);
     assert_int_equal(got.back->commit_step, sent.back->commit_step);
-    assert_int_equal(got.back->epoch, sent.back->epoch);
+    assert_int_equal(got.back->term, sent.back->term);
     assert_true(got.back->has_commit);
+    sent = wire_sample(MESSAGE_GO);
+    sent.term = 37;
+    assert_int_equal(wire_sample_send(&sent).term, 37);
+    sent = wire_sample(MESSAGE_BACK);
+    got = wire_sample_send(&sent);
     assert_int_equal(got.start->phase, sent.start->phase);
     sent = wire_sample(MESSAGE_PROCEED);
     got = wire_sample_send(&sent);

@@ -91,25 +91,32 @@ static void a_coordinator_that_was_away_keeps_what_it_knows_of_losses(void **sta
     comeback_end(&back);
 }
 
-static void each_coordinator_has_an_epoch_and_an_older_one_gives_way(void **state)
+static void each_coordinator_has_a_term_and_an_older_one_gives_way(void **state)
 {
     struct comeback back;
     (void)state;
     comeback_begin(&back, 100);
-    back.back.epoch = 4;
+    back.back.term = 4;
     const struct message one = comeback_say(&back, 0, 20);
     assert_false(returning_is_replaced(&back.story.coordinator, &one)); // it gathers
     for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
-        back.back.epoch = rank == 1 ? 5 : 4;
+        back.back.term = rank == 1 ? 5 : 4;
         assert_true(comeback_take(&back, rank, 20, 100));
     }
-    assert_int_equal(back.story.coordinator.epoch, 6);
+    assert_int_equal(back.story.coordinator.term, 6);
     uint32_t go = comeback_first_sent(&back, MESSAGE_GO);
-    assert_int_equal(back.story.transcript.sent[go].generation, 6);
-    back.back.epoch = 6;
+    assert_int_equal(back.story.transcript.sent[go].term, 6);
+    back.back.term = 6;
     assert_false(returning_is_replaced(&back.story.coordinator, &one));
-    back.back.epoch = 7;
+    back.back.term = 7;
     assert_true(returning_is_replaced(&back.story.coordinator, &one));
+    comeback_end(&back);
+    comeback_begin(&back, 100);
+    back.back.term = UINT32_MAX; // which nobody has counted to
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take(&back, rank, 20, 100));
+    }
+    assert_int_equal(back.story.coordinator.term, UINT32_MAX);
     comeback_end(&back);
 }
 
@@ -207,7 +214,7 @@ int main(void)
         cmocka_unit_test(the_loss_lasts_from_the_last_sign_to_the_return_of_all),
         cmocka_unit_test(where_all_join_anew_the_loss_lasts_from_the_last_sign_too),
         cmocka_unit_test(a_coordinator_that_was_away_keeps_what_it_knows_of_losses),
-        cmocka_unit_test(each_coordinator_has_an_epoch_and_an_older_one_gives_way),
+        cmocka_unit_test(each_coordinator_has_a_term_and_an_older_one_gives_way),
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
         cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
         cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),

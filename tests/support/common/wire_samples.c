@@ -110,7 +110,7 @@ static const struct wire_back back = {
     .alone_ms = 33,
     .alone_step = 34,
     .commit_step = 35,
-    .epoch = 36,
+    .term = 36,
     .has_commit = true,
 };
 static const struct wire_decision decision = {.period = 5, .is_enough = true};

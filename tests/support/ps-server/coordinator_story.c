@@ -25,7 +25,7 @@ static void note_send(void *context, uint64_t peer, const struct message *messag
     transcript->sent[i].kind = message->kind;
     transcript->sent[i].reason = message->reason;
     transcript->sent[i].rank = message->rank;
-    transcript->sent[i].generation = message->generation;
+    transcript->sent[i].term = message->term;
     transcript->sent[i].bucket_bytes = message->start != NULL ? message->start->bucket_bytes : 0;
     transcript->sent[i].is_enough = message->decision != NULL && message->decision->is_enough;
     transcript->sent[i].bucket_count = message->layout != NULL ? message->layout->bucket_count : 0;

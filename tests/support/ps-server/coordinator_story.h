@@ -15,7 +15,7 @@ struct transcript {
         enum message_kind kind;
         enum status reason;
         bool is_enough; // of a PROCEED
-        uint32_t rank, generation;
+        uint32_t rank, term;
         uint64_t bucket_bytes;
         uint32_t bucket_count; // of the layout; 0: it has none
         char text[512];
