@@ -405,7 +405,8 @@ void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
             log_debug("heartbeat not sent");
         }
     }
-    bool was_alone = member->is_alone;
+    if (!member->is_alone) {
+        member->alone_step = step;
+    }
     member_judge(member, now_ms);
-    member->alone_step = was_alone ? member->alone_step : step;
 }

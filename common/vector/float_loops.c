@@ -1,5 +1,5 @@
-/* One multiplication and one addition for each byte. Writing takes longer than these: the memory
- * that follows is asked for beforehand. */
+/* Turns bytes into floats. Writing takes longer than the arithmetic, so the memory that comes next
+ * is fetched ahead. */
 #include "common/vector/float_loops.h"
 
 #define BLOCK 64   // floats

@@ -175,7 +175,7 @@ enum status compare_predictions_calibrate(struct compare_predictions *prediction
     return status == STATUS_OK ? add_files(predictions, costs, network, job->transport) : status;
 }
 
-/* Of files and a job: likewise. */
+/* Writes why files are not of such a job. Leaves the text as it is if they are. */
 static void find_clash(const struct compare_files *files, const struct job *job, char *ret_why,
                        size_t why_size)
 {

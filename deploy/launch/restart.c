@@ -203,7 +203,7 @@ bool restart_may_return(const struct launch *launch)
 uint64_t restart_end_stopped(struct launch *launch)
 {
     struct member *coordinator = &launch->members.list[0];
-    // As long as members wait for a sign of it, and for the next one.
+    // Members miss it after twice --lost-after: see deadlines_patience_ms.
     uint64_t most_ms = (uint64_t)(2000 * launch->job.lost_after) + 1000, now_ms = clock_now_ms();
     if (coordinator->stopped == 0 || coordinator->is_over || launch->interrupts > 0 ||
         launch->restarts >= launch->options->restarts || !job_outlasts_coordinator(&launch->job)) {
@@ -215,7 +215,7 @@ uint64_t restart_end_stopped(struct launch *launch)
     log_warn("the coordinator has stood still for %.1f s: it is killed, so that another one can "
              "take its place",
              (double)(now_ms - coordinator->stopped_ms) / 1000);
-    coordinator->stopped = 0; // which is said once
+    coordinator->stopped = 0; // so that this is said and done once
     members_signal(&launch->members, 0, SIGKILL);
     return UINT64_MAX;
 }

@@ -146,16 +146,15 @@ static double patience_s(const struct coordinator *coordinator, struct slot *slo
     }
 }
 
-/* Members leave a coordinator that is away for too long. In that case the coordinator is to
- * blame. */
+/* Whether it left because the coordinator was away for too long, which then is to blame. */
 static bool left_while_away(const struct coordinator *coordinator, const struct slot *slot)
 {
     return slot->closed_ms != 0 && coordinator->absence_ms > 0 &&
            slot->closed_ms <= coordinator->absence_ended_ms + DEADLINES_CLOSED_MS;
 }
 
-/* How long one may be without a connection: those who outlast their coordinator make another one.
- */
+/* How long a member may be without a connection. One that has outlasted the coordinator makes
+ * another one. */
 static uint64_t closed_patience_ms(const struct coordinator *coordinator, const struct slot *slot)
 {
     bool may_return =
@@ -338,13 +337,14 @@ static bool are_out_of_sight(const struct coordinator *coordinator, enum member_
             return false;
         }
         unseen->count++;
-        unseen->heard_ms =
-            at.slot->heard_ms > unseen->heard_ms ? at.slot->heard_ms : unseen->heard_ms;
+        if (at.slot->heard_ms > unseen->heard_ms) {
+            unseen->heard_ms = at.slot->heard_ms;
+        }
     }
     return true;
 }
 
-/* Whether all are out of sight, of whom there are several. */
+/* Whether there are several members, and all are out of sight. */
 static bool sees_nobody(const struct coordinator *coordinator, uint64_t now_ms,
                         struct unseen *ret_unseen)
 {
@@ -364,8 +364,8 @@ bool deadlines_hears_nobody(const struct coordinator *coordinator, uint64_t now_
     return sees_nobody(coordinator, now_ms, &unseen) && now_ms - unseen.heard_ms < most_ms;
 }
 
-/* Notes whether it is this process that is cut off. When it hears somebody again, the others have
- * had no better way to be heard until now. */
+/* Notes whether it is this process that is cut off. When it hears somebody again, the others could
+ * not have been heard before either. */
 static void note_deafness(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct unseen unseen;

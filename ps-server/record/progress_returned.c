@@ -10,11 +10,10 @@ void progress_returned(struct progress *progress, const struct coordinator *coor
     const struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
     progress_break(progress);
     if (progress->is_on) {
-        printf(
-            "the job goes on at step %llu, %.1f s after its last sign, and makes none again: %s; "
-            "steps made meanwhile: %llu\n",
-            (unsigned long long)last->lost_step, last->seconds, last->reason,
-            (unsigned long long)last->steps_meanwhile);
+        printf("the job goes on at step %llu, %.1f s after the coordinator's last sign, and makes "
+               "none again: %s; steps made meanwhile: %llu\n",
+               (unsigned long long)last->lost_step, last->seconds, last->reason,
+               (unsigned long long)last->steps_meanwhile);
         fflush(stdout);
     }
 }

@@ -17,8 +17,8 @@
  *     ring   chunks/exchange_chunks.c  link's     the mean gradient, by messages
  *            shared/exchange_shared.c  trainer's  the mean gradient, in shared memory
  *            exchange_devices.c        trainer's  the mean gradient, by the devices' library
- *     ps-*   exchange_ps.c             link's     new parameters, by push and pull
- *     ps-sync                          link's     the mean gradient, where servers hand that back
+ *     ps-*   exchange_ps.c             link's     new parameters, by push and pull; or the mean
+ *                                                 gradient, where servers of ps-sync hand it back
  *
  * On the link's thread, which communicates, a strategy's functions run as events, and the trainer's
  * thread waits for them in exchange_threaded.c; on the trainer's own, exchange_inline.c calls them.

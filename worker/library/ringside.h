@@ -25,7 +25,8 @@
  * programs that want more:
  *
  *     updates       ringside_keep_gradients, for an optimizer of the program's own;
- *                   set_optimizer, set_groups, change_groups, set_rate, for one of the job's
+ *                   set_optimizer, set_groups, change_groups, set_rate, for one of the job's;
+ *                   set_compression
  *     collectives   all_reduce, broadcast, all_gather, barrier; all_reduce_among and its like, of
  *                   other types and operations, among some processes; send, receive
  *     losses        commit, rejoin, go_on, in jobs that go on when a process is lost
@@ -346,9 +347,9 @@ enum ringside_status ringside_receive(struct ringside *ringside, void *bytes, ui
 
 /* ---- Going on after a loss ---- */
 
-/* In a job with --on-loss commit, a lost process does not end the job. The
- * program calls ringside_commit now and then, and then keeps a copy of its state. When a process is
- * lost, the calls of the others return RINGSIDE_AGAIN. Each then calls
+/* In a job with --on-loss commit, a lost process does not end the job. The program calls
+ * ringside_commit now and then, and then keeps a copy of its state. When a process is lost, the
+ * calls of the others return RINGSIDE_AGAIN. Each then calls
  *
  *     ringside_rejoin     waits for the others: this process's rank and the size may be others, and
  *                         the mean is over those that are there

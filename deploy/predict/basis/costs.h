@@ -1,4 +1,4 @@
-/* What a worker's steps cost: a JSON file that people can write (docs/PREDICT.md). */
+/* What a worker's steps cost: a JSON file that people can write (docs/PREDICT-FILES.md). */
 #ifndef DEPLOY_PREDICT_BASIS_COSTS_H
 #define DEPLOY_PREDICT_BASIS_COSTS_H
 

@@ -49,10 +49,10 @@ enum status fields_check_names(const struct fields *fields, const char *const *n
 enum status fields_quantity(const struct fields *fields, const char *name, enum quantity quantity,
                             bool is_required, double *ret_value);
 
-/* A number from `min` to `max`. Likewise. */
 /* true or false; as it was if it is not there. */
 enum status fields_flag(const struct fields *fields, const char *name, bool *ret_value);
 
+/* A number from `min` to `max`. Where it is missing: as fields_quantity. */
 enum status fields_number(const struct fields *fields, const char *name, double min, double max,
                           bool is_required, double *ret_value);
 

@@ -1,4 +1,5 @@
-/* The network that a prediction assumes: a JSON file that people can write (docs/PREDICT.md).
+/* The network that a prediction assumes: a JSON file that people can write
+ * (docs/PREDICT-FILES.md).
  *
  * Hosts are leaves of a tree of switches. Every host and every switch has a link up and one down,
  * to what is above it; processes of one host share its memory, which is a link as well. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Those of a limiter take its cost out of a basis. False: there was none. */
+/* Each of these takes the cost of a limiter out of a basis. False: there was none. */
 static bool remove_compute(struct basis *basis)
 {
     bool has_some = costs_compute_s(&basis->costs) > 0;

@@ -8,8 +8,8 @@ the order of need. A parameter that has come is of its own class again, and cost
 Compiled code does not ask: TorchScript, and extensions in C++. So while something is under way a
 hook before each module's forward waits for what the module has.
 
-Nothing can ask for the script where it reads memory that it has taken hold of before: by `p.data`,
-`p.detach()`, a state_dict() or an array of NumPy from before step(). That is why this is an option.
+Nothing waits where the script reads memory that it has held since before step(): `p.data`,
+`p.detach()`, a state_dict() or an array of NumPy. That is why this is an option.
 """
 
 from __future__ import annotations
