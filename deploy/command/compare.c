@@ -157,6 +157,22 @@ static enum status add_runs(struct comparison *comparison, char error[OPTION_ERR
                          options->repeat > 0 ? options->repeat : usual, error);
 }
 
+static enum status make_runs(struct comparison *comparison, const struct option_program *program,
+                             struct job *job, const struct grid_lists *lists,
+                             char error[OPTION_ERROR_BYTES])
+{
+    enum status status = make_cells(comparison, program, job, lists, error);
+    return status == STATUS_OK ? add_runs(comparison, error) : status;
+}
+
+static enum status open_predictions(struct comparison *comparison,
+                                    const struct option_program *program)
+{
+    struct compare_prediction_options *options = &comparison->options.predictions;
+    options->has_hosts = host_options_name_hosts(&comparison->session.hosts);
+    return compare_predictions_open(options, program, &comparison->predictions);
+}
+
 static enum status parse(int argc, char **argv, struct comparison *comparison, bool *ret_is_done)
 {
     struct job job;
@@ -215,20 +231,15 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         return status;
     }
-    comparison->options.predictions.has_hosts = host_options_name_hosts(&comparison->session.hosts);
-    status = compare_predictions_open(&comparison->options.predictions, &program,
-                                      &comparison->predictions);
+    status = open_predictions(comparison, &program);
     if (status != STATUS_OK) {
         return status;
     }
-    status = make_cells(comparison, &program, &job, &lists, error);
-    if (status == STATUS_OK) {
-        status = add_runs(comparison, error);
-    }
+    status = make_runs(comparison, &program, &job, &lists, error);
     if (status != STATUS_OK) {
         goto refuse;
     }
-    return status == STATUS_OK ? launch_check(&comparison->session.options.security, &job) : status;
+    return launch_check(&comparison->session.options.security, &job);
 refuse:
     log_error("%s", error);
     return status;

@@ -112,6 +112,18 @@ static void test_costs(void **state)
          "sum has to be above 0"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sums\": \"3 GB/s\"}",
          "sums is not known"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check(false, cases[i].text, cases[i].why);
+    }
+}
+
+static void test_spreads(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST
          ", \"spread\": {\"distribution\": \"normal\"}}",
          "spread.distribution has to be exponential, uniform or pareto"},
@@ -286,9 +298,9 @@ static void every_cost_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_costs),          cmocka_unit_test(test_networks),
-        cmocka_unit_test(every_cost_is_taken), cmocka_unit_test(test_units),
-        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_costs),    cmocka_unit_test(test_spreads),
+        cmocka_unit_test(test_networks), cmocka_unit_test(every_cost_is_taken),
+        cmocka_unit_test(test_units),    cmocka_unit_test(test_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
