@@ -6,9 +6,9 @@
  *
  *     it ends         every process that is left ends
  *     it is true      the job completes, on every worker with the parameters of an undisturbed one
- *     it is frugal    no worker of a ring leaves its generation: no step is made again; nor where
- * the coordinator has no shard. Where shard 0 is lost with the coordinator, no process ends and
- * there is one generation for each loss
+ *     it is frugal    no step is made again where the coordinator has no shard, and no worker
+ *                     leaves its generation; elsewhere no process ends, and each loss makes one
+ *                     generation
  *     it is one       one that was away gives up nobody, whatever it had decided
  *     it is bounded   without another coordinator, members end when --outlast is over */
 #include "tests/sim/cluster.h"
