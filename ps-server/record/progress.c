@@ -244,6 +244,9 @@ void progress_switched(struct progress *progress, const struct coordinator *coor
         return;
     }
     uint32_t index = coordinator->phase_index;
+    if (index >= phases.count) {
+        return; // which workers have counted to, and the job has not
+    }
     const struct phase *phase = &phases.list[index];
     if (index > phases.trial_count) {
         printf("step %llu: on in %s\n", (unsigned long long)phase->marks.first,

@@ -6,6 +6,7 @@
 #include "common/job/job_modes.h"
 #include "common/job/job_resume.h"
 #include "common/job/job_text.h"
+#include "common/job/phases.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
@@ -142,9 +143,9 @@ void returning_begin(struct returning *returning, const struct message *back, co
     returning->begin_step = back->back->begin_step;
     returning->has_workers = job_carriers(own).processes == generation->process_count;
     returning->has_servers = own->servers == generation->server_count;
-    returning->is_anew = back->start == NULL;
+    returning->is_anew = back->start == NULL || back->start->phase >= PHASES_MAX;
     generation->places = job_carriers(own).processes;
-    if (back->start != NULL) {
+    if (!returning->is_anew) {
         coordinator->phase_index = returning->phase = back->start->phase;
     }
     coordinator->is_returned = true;

@@ -120,6 +120,23 @@ static void each_coordinator_has_a_term_and_an_older_one_gives_way(void **state)
     comeback_end(&back);
 }
 
+static void nobody_goes_on_in_a_phase_that_no_job_has(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 100);
+    back.start.phase = UINT32_MAX;
+    const struct message first = comeback_say(&back, 0, 20);
+    returning_begin(&back.returning, &first, &back.story.job, &back.generation,
+                    &back.story.coordinator);
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take(&back, rank, 20, 100));
+    }
+    assert_int_equal(back.story.coordinator.phase_index, 0);
+    assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+    comeback_end(&back);
+}
+
 /* Of a program of its own. */
 static void begin_external(struct comeback *back, bool commits)
 {
@@ -215,6 +232,7 @@ int main(void)
         cmocka_unit_test(where_all_join_anew_the_loss_lasts_from_the_last_sign_too),
         cmocka_unit_test(a_coordinator_that_was_away_keeps_what_it_knows_of_losses),
         cmocka_unit_test(each_coordinator_has_a_term_and_an_older_one_gives_way),
+        cmocka_unit_test(nobody_goes_on_in_a_phase_that_no_job_has),
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
         cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
         cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),
