@@ -26,7 +26,7 @@ struct square {
     uint32_t size;
     struct planned columns, rows;
     const struct square_loops *loops; // for this machine
-    struct room narrow;               // (rows of the source, 3, lane): after the first pass
+    struct room narrow;               // (rows of the source, 3, pitch): after the first pass
     struct room band;                 // of the source, turned
     uint8_t *result;                  // (square_room_result): a band of the first pass, turned
     uint8_t *stored;  // (3, size, size): after the second, of an image that has to be turned
@@ -191,7 +191,7 @@ static enum status make_rooms(struct square *square, const struct square_source 
     uint32_t row_count = end_of(rows, size) - rows->taps[0].first;
     uint32_t column_count = end_of(columns, size) - columns->taps[0].first;
     size_t row_bytes = (size_t)source->width * CHANNELS;
-    size_t narrow = ((size_t)row_count + SQUARE_BAND - 1) * square_lane(size) * CHANNELS;
+    size_t narrow = ((size_t)row_count + SQUARE_BAND - 1) * square_pitch(size) * CHANNELS;
     if (make_room(&square->narrow, narrow) != STATUS_OK ||
         make_room(&square->band, square_room_source(column_count)) != STATUS_OK ||
         make_room(&square->last, last * row_bytes + SQUARE_BEHIND) != STATUS_OK) {
@@ -219,11 +219,11 @@ static void narrow_rows(const struct square *square, const struct square_source 
 {
     const struct scale_axis *columns = &square->columns.axis;
     uint32_t size = square->size;
-    size_t lane = square_lane(size), row_bytes = lane * CHANNELS;
+    size_t pitch = square_pitch(size), row_bytes = pitch * CHANNELS;
     if (scale_axis_is_plain(columns, size)) {
         size_t left = (size_t)columns->taps[0].first * CHANNELS;
         for (uint32_t row = first; row < end; row++) {
-            square->loops->part(row_of(square, source, row) + left, size, lane,
+            square->loops->part(row_of(square, source, row) + left, size, pitch,
                                 square->narrow.bytes + (row - first) * row_bytes);
         }
         return;
@@ -250,7 +250,7 @@ static void scale(const struct square *square, const struct square_source *sourc
 {
     const struct scale_axis *rows = &square->rows.axis;
     uint32_t size = square->size, first = rows->taps[0].first;
-    size_t lane = square_lane(size), row_bytes = lane * CHANNELS, plane = (size_t)size * size;
+    size_t pitch = square_pitch(size), row_bytes = pitch * CHANNELS, plane = (size_t)size * size;
     narrow_rows(square, source, first, end_of(rows, size));
     bool has_plain_rows = scale_axis_is_plain(rows, size);
     for (uint32_t row = 0; row < size; row++) {
@@ -258,10 +258,10 @@ static void scale(const struct square *square, const struct square_source *sourc
         const uint8_t *from = square->narrow.bytes + (tap->first - first) * row_bytes;
         for (size_t c = 0; c < CHANNELS; c++) {
             if (has_plain_rows) {
-                memcpy(ret_pixels + c * plane + (size_t)row * size, from + c * lane, size);
+                memcpy(ret_pixels + c * plane + (size_t)row * size, from + c * pitch, size);
                 continue;
             }
-            square->loops->join(tap, rows->weights + tap->weights_at, from + c * lane, row_bytes,
+            square->loops->join(tap, rows->weights + tap->weights_at, from + c * pitch, row_bytes,
                                 size, ret_pixels + c * plane + (size_t)row * size);
         }
     }

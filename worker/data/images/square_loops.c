@@ -120,10 +120,10 @@ VARIANT_BODY void turn_band(const uint8_t *const *from, size_t begin, size_t end
     }
 }
 
-/* From (size, 3, SQUARE_BAND) to (SQUARE_BAND, 3, lane). */
+/* From (size, 3, SQUARE_BAND) to (SQUARE_BAND, 3, pitch). */
 VARIANT_BODY void turn_back(const uint8_t *from, uint32_t size, uint8_t *to)
 {
-    size_t lane = square_lane(size), row_bytes = lane * SQUARE_CHANNELS;
+    size_t pitch = square_pitch(size), row_bytes = pitch * SQUARE_CHANNELS;
     for (size_t at = 0; at < size; at += TILE) {
         // By channel and by half of the band.
         for (size_t part = 0; part < PIXEL; part += TILE) {
@@ -131,7 +131,7 @@ VARIANT_BODY void turn_back(const uint8_t *from, uint32_t size, uint8_t *to)
             for (size_t i = 0; i < TILE; i++) {
                 memcpy(&rows[i], from + (at + i) * PIXEL + part, sizeof(rows[i]));
             }
-            turn_tile(rows, to + part % SQUARE_BAND * row_bytes + part / SQUARE_BAND * lane + at,
+            turn_tile(rows, to + part % SQUARE_BAND * row_bytes + part / SQUARE_BAND * pitch + at,
                       row_bytes);
         }
     }
@@ -183,9 +183,9 @@ VARIANT_BODY void join_body(const struct scale_tap *tap, const int32_t *weights,
     {                                                                                             \
         narrow_body(band, from, to);                                                              \
     }                                                                                             \
-    target static void part_##name(const uint8_t *from, uint32_t size, size_t lane, uint8_t *to)  \
+    target static void part_##name(const uint8_t *from, uint32_t size, size_t pitch, uint8_t *to) \
     {                                                                                             \
-        part_body(from, size, to, to + lane, to + 2 * lane);                                      \
+        part_body(from, size, to, to + pitch, to + 2 * pitch);                                    \
     }                                                                                             \
     target static void join_##name(const struct scale_tap *tap, const int32_t *weights,           \
                                    const uint8_t *from, size_t stride, size_t count, uint8_t *to) \

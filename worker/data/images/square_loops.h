@@ -18,7 +18,7 @@
 #define SQUARE_BEHIND   15 // bytes behind a row of the source that are read, for nothing
 
 /* Bytes of a channel in a row that was scaled along; those behind its size are anything. */
-static inline size_t square_lane(uint32_t size)
+static inline size_t square_pitch(uint32_t size)
 {
     return ((size_t)size + SQUARE_BAND - 1) / SQUARE_BAND * SQUARE_BAND;
 }
@@ -31,7 +31,7 @@ static inline size_t square_room_source(uint32_t columns)
 
 static inline size_t square_room_result(uint32_t size)
 {
-    return square_lane(size) * SQUARE_CHANNELS * SQUARE_BAND;
+    return square_pitch(size) * SQUARE_CHANNELS * SQUARE_BAND;
 }
 
 /* What scales a band along. */
@@ -45,12 +45,12 @@ struct square_band {
 
 struct square_loops {
     /* Scales rows of pixels (width, 3), behind each of which SQUARE_BEHIND bytes can be read, to
-     * (SQUARE_BAND, 3, lane). Rows may be the same. */
+     * (SQUARE_BAND, 3, pitch). Rows may be the same. */
     void (*narrow)(const struct square_band *band, const uint8_t *const from[SQUARE_BAND],
                    uint8_t *to);
-    /* `size` pixels that stay what they are, to (3, lane). */
-    void (*part)(const uint8_t *from, uint32_t size, size_t lane, uint8_t *to);
-    /* Adds up tap->count rows of `count` bytes that lie `stride` apart, behind which a whole lane
+    /* `size` pixels that stay what they are, to (3, pitch). */
+    void (*part)(const uint8_t *from, uint32_t size, size_t pitch, uint8_t *to);
+    /* Adds up tap->count rows of `count` bytes that lie `stride` apart, behind which a whole pitch
      * can be read. */
     void (*join)(const struct scale_tap *tap, const int32_t *weights, const uint8_t *from,
                  size_t stride, size_t count, uint8_t *to);

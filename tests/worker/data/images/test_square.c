@@ -222,7 +222,7 @@ static void check_narrow(const struct square_loops *loops, const struct scale_ax
         size_t band_row = at / size / 3, c = at / size % 3, i = at % size;
         const struct scale_tap *tap = &axis->taps[i];
         const uint8_t *first = row + band_row + (size_t)3 * tap->first + c;
-        assert_int_equal(narrow[(band_row * 3 + c) * square_lane(size) + i],
+        assert_int_equal(narrow[(band_row * 3 + c) * square_pitch(size) + i],
                          sum_taps(tap, axis->weights, first, 3));
     }
     free(band.source);
@@ -248,10 +248,10 @@ static void check_loops(const struct square_loops *loops, uint32_t size)
         }
     }
     check_narrow(loops, &axis, size, row);
-    size_t lane = square_lane(size);
-    loops->part(row, size, lane, narrow);
+    size_t pitch = square_pitch(size);
+    loops->part(row, size, pitch, narrow);
     for (uint32_t i = 0; i < 3 * size; i++) {
-        assert_int_equal(narrow[i / size * lane + i % size], row[3 * (i % size) + i / size]);
+        assert_int_equal(narrow[i / size * pitch + i % size], row[3 * (i % size) + i / size]);
     }
     for (uint32_t t = 0; t < 2 * MOST_TAPS; t++) {
         const struct scale_tap tap = {0, taps[t].count, taps[t].weights_at};
