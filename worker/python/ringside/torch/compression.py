@@ -43,41 +43,31 @@ class NoneCompressor(Compressor):
         return tensor
 
 
-def _cast(tensor: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, Any]:
-    is_float = isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
-    return (tensor.to(kind), tensor.dtype) if is_float else (tensor, None)
+class _CastCompressor(Compressor):
+    """Floats as another type, and back."""
+
+    kind: torch.dtype
+
+    @classmethod
+    def compress(cls, tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        is_float = isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
+        return (tensor.to(cls.kind), tensor.dtype) if is_float else (tensor, None)
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
+        return tensor if context is None else tensor.to(context)
 
 
-def _cast_back(tensor: torch.Tensor, kind: Any) -> torch.Tensor:
-    return tensor if kind is None else tensor.to(kind)
-
-
-class FP16Compressor(Compressor):
+class FP16Compressor(_CastCompressor):
     """Floats as halves."""
 
-    codec = "fp16"
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        return _cast(tensor, torch.float16)
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
-        return _cast_back(tensor, context)
+    codec, kind = "fp16", torch.float16
 
 
-class BF16Compressor(Compressor):
+class BF16Compressor(_CastCompressor):
     """Floats as bfloat16. Horovod has none of it."""
 
-    codec = "bf16"
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        return _cast(tensor, torch.bfloat16)
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
-        return _cast_back(tensor, context)
+    codec, kind = "bf16", torch.bfloat16
 
 
 class Compression:
