@@ -121,7 +121,7 @@ static enum status take_summary(struct calibration_run *run)
     if (strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0) {
         log_error("%s is of a program of one's own (%s), whose layers Ringside does not see; "
                   "calibrate from a run of one of its models, or write the costs by hand "
-                  "(docs/PREDICT.md)",
+                  "(docs/PREDICT-FILES.md)",
                   path, model);
         return STATUS_INVALID;
     }
