@@ -81,6 +81,7 @@ USES: dict[str, Callable[[nn.Linear], Any]] = {
     "deepcopy": lambda model: copy.deepcopy(model).weight,
     "copy": lambda model: copy.copy(model.weight),
     "another": lambda model: type(model.weight)(torch.full([2, 3], 2.0)),
+    "parameter": lambda model: nn.Parameter(model.weight),
     "pickle": lambda model: pickle.loads(pickle.dumps(model.weight)),
     "save": lambda model: torch.save(model, io.BytesIO()) or model.weight,
     "vector": lambda model: nn.utils.parameters_to_vector(model.parameters()),
@@ -107,6 +108,17 @@ def test_whatever_reads_a_parameter_waits_for_it(use: str) -> None:
     way.arrivals.settle()
     way.expect_own_classes()
     assert type(read) in (torch.Tensor, nn.Parameter)
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_a_new_parameter_of_one_that_is_under_way_shares_its_memory(wants: bool) -> None:
+    model = nn.Linear(3, 2)
+    way = Way(model)
+    tied = nn.Parameter(model.weight, requires_grad=wants)
+    assert way.waited == [0] and type(tied) is nn.Parameter and tied is not model.weight
+    assert tied.requires_grad == wants and tied.is_leaf and tied.data_ptr() == model.weight.data_ptr()
+    assert type(model.bias.detach()) is torch.Tensor
+    way.expect_own_classes()
 
 
 def test_what_says_nothing_of_values_waits_for_nothing() -> None:

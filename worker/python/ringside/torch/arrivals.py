@@ -14,6 +14,7 @@ Nothing waits where the script reads memory that it has held since before step()
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -54,6 +55,9 @@ _HARMLESS = {
 }
 
 
+# nn.Parameter(tensor) asks a tensor of an unknown class to detach() to one of its own class.
+_NEW_PARAMETER = getattr(torch.nn.Parameter.__new__, "__code__", None)
+
 _COMPILED = (torch.jit.ScriptModule, torch.nn.DataParallel)  # forward is not Python's
 
 
@@ -88,7 +92,11 @@ class Arrivals:
                 with _unguarded():
                     return function(*arguments, **keywords)
             arrivals._take_among([*arguments, *keywords.values()])
-            return function(*arguments, **keywords)
+            result = function(*arguments, **keywords)
+            if function is torch.Tensor.detach and type(arguments[0]) is torch.nn.Parameter:
+                if sys._getframe(1).f_code is _NEW_PARAMETER:
+                    return torch.Tensor._make_subclass(torch.nn.Parameter, result)
+            return result
 
         def __deepcopy__(self: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
             arrivals._take_among([self])
