@@ -431,15 +431,15 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
     const char *outcome = is_completed                                 ? "completed"
                           : coordinator->verdict == STATUS_INTERRUPTED ? "interrupted"
                                                                        : "failed";
-    uint64_t started_ms = generation_started_ms(coordinator);
-    if (started_ms == 0) {
+    if (generation_started_ms(coordinator) == 0) {
         printf("%s before training began: %s\n", outcome, coordinator->reason);
         fflush(stdout);
         return;
     }
     double dropped = results_images_dropped(&coordinator->results);
     char seconds[64];
-    format_duration((double)(coordinator->ended_ms - started_ms) / 1000, seconds, sizeof(seconds));
+    format_duration(generation_seconds(coordinator, coordinator->ended_ms), seconds,
+                    sizeof(seconds)); // also below coordinators before this one
     if (coordinator->results.has_reached_target) {
         printf("reached a test accuracy of %g after %.1f s of training\n",
                coordinator->job->target_accuracy,
