@@ -183,21 +183,21 @@ static void play(const char *text)
     network_finish(&network);
 }
 
-static void flows_in_racks_have_max_min_rates(void **state_)
+static void flows_in_racks_have_max_min_rates(void **state)
 {
-    (void)state_;
+    (void)state;
     play(racks);
 }
 
-static void flows_with_limits_of_their_own_have_max_min_rates(void **state_)
+static void flows_with_limits_of_their_own_have_max_min_rates(void **state)
 {
-    (void)state_;
+    (void)state;
     play(capped);
 }
 
-static void flows_between_equal_hosts_have_max_min_rates(void **state_)
+static void flows_between_equal_hosts_have_max_min_rates(void **state)
 {
-    (void)state_;
+    (void)state;
     play(star);
 }
 
