@@ -183,21 +183,21 @@ static void play(const char *text)
     network_finish(&network);
 }
 
-static void flows_in_racks_have_max_min_rates(void **state)
+static void flows_in_racks_have_max_min_rates(void **unused)
 {
-    (void)state;
+    (void)unused;
     play(racks);
 }
 
-static void flows_with_limits_of_their_own_have_max_min_rates(void **state)
+static void flows_with_limits_of_their_own_have_max_min_rates(void **unused)
 {
-    (void)state;
+    (void)unused;
     play(capped);
 }
 
-static void flows_between_equal_hosts_have_max_min_rates(void **state)
+static void flows_between_equal_hosts_have_max_min_rates(void **unused)
 {
-    (void)state;
+    (void)unused;
     play(star);
 }
 
