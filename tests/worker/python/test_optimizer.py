@@ -390,7 +390,7 @@ for step in range(3):
     optimizer.step()
     if step == 1:
         model.load_state_dict({name: 0 * value for name, value in model.state_dict().items()})
-print(float(model[0].weight.abs().sum()) < 1)
+print(model[0].weight.abs().sum().item() < 1)
 """
 
 
