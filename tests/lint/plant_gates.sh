@@ -67,8 +67,8 @@ expect "names can be asked for" "test a/alone target alone " "$(choose --only '^
 # ---- ahead.sh ----
 
 # What stands for tests/run says how it was started, and works until it is ended.
-mkdir -p "$folder/root/tests"
-cat >"$folder/root/tests/run" <<END
+mkdir -p "$folder/tree/tests"
+cat >"$folder/tree/tests/run" <<END
 #!/bin/sh
 echo "\$@" >$folder/said
 chrt -p \$\$ | grep -o 'SCHED_.*' >>$folder/said
@@ -77,11 +77,11 @@ sleep 1000 &
 echo \$! >$folder/child
 wait
 END
-chmod +x "$folder/root/tests/run"
+chmod +x "$folder/tree/tests/run"
 # shellcheck disable=SC2034
 results=$folder
 # shellcheck disable=SC2034
-root=$folder/root
+root=$folder/tree
 # shellcheck source=tests/support/ahead.sh
 . "$tests/support/ahead.sh"
 begin_ahead gpu valgrind
