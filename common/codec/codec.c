@@ -68,6 +68,11 @@ enum status codec_parse(const char *text, struct codec *ret_codec, char *ret_why
     return STATUS_INVALID;
 }
 
+bool codec_is_same(const struct codec *one, const struct codec *other)
+{
+    return one->kind == other->kind && one->share_millionths == other->share_millionths;
+}
+
 void codec_text(const struct codec *codec, char ret_text[CODEC_TEXT_BYTES])
 {
     const struct codec_rule *rule = rule_of(codec);

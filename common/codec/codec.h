@@ -25,6 +25,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,8 @@ struct codec {
 
 /* Reads "fp16", "topk:0.01". STATUS_INVALID: ret_why says what would be right. */
 enum status codec_parse(const char *text, struct codec *ret_codec, char *ret_why, size_t why_size);
+
+bool codec_is_same(const struct codec *one, const struct codec *other);
 
 /* The text of which codec_parse makes this codec. */
 void codec_text(const struct codec *codec, char ret_text[CODEC_TEXT_BYTES]);

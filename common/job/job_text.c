@@ -186,8 +186,7 @@ static enum status take_codec(const char *line, struct job *job, char *ret_error
         return status;
     }
     const struct codec told = job->compress;
-    if (given.kind != CODEC_NONE &&
-        (given.kind != told.kind || given.share_millionths != told.share_millionths)) {
+    if (given.kind != CODEC_NONE && !codec_is_same(&given, &told)) {
         char own[CODEC_TEXT_BYTES], options[CODEC_TEXT_BYTES];
         codec_text(&told, own);
         codec_text(&given, options);

@@ -356,34 +356,43 @@ static bool sees_nobody(const struct coordinator *coordinator, uint64_t now_ms,
            are_out_of_sight(coordinator, ROLE_SERVER, now_ms, ret_unseen) && ret_unseen->count > 1;
 }
 
+/* Whether those that are not seen still wait. */
+static bool may_come_back(const struct coordinator *coordinator, uint64_t now_ms,
+                          const struct unseen *unseen)
+{
+    uint64_t most_ms = deadlines_patience_ms(coordinator) +
+                       (uint64_t)(1000 * coordinator->job->outlast); // as long as they wait
+    return now_ms - unseen->heard_ms < most_ms;
+}
+
 bool deadlines_hears_nobody(const struct coordinator *coordinator, uint64_t now_ms)
 {
     struct unseen unseen;
-    uint64_t most_ms = deadlines_patience_ms(coordinator) +
-                       (uint64_t)(1000 * coordinator->job->outlast); // as long as they wait
-    return sees_nobody(coordinator, now_ms, &unseen) && now_ms - unseen.heard_ms < most_ms;
+    return sees_nobody(coordinator, now_ms, &unseen) && may_come_back(coordinator, now_ms, &unseen);
 }
 
-/* Notes whether it is this process that is cut off. When it hears somebody again, the others could
- * not have been heard before either. */
-static void note_deafness(struct coordinator *coordinator, uint64_t now_ms)
+/* Whether it is this process that is cut off, so that nobody is judged. When it hears somebody
+ * again, the others could not have been heard before either. */
+static bool note_deafness(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct unseen unseen;
     if (sees_nobody(coordinator, now_ms, &unseen)) {
         coordinator->deaf_ms = unseen.heard_ms;
-    } else if (coordinator->deaf_ms != 0) {
+        return may_come_back(coordinator, now_ms, &unseen);
+    }
+    if (coordinator->deaf_ms != 0) {
         uint64_t away_ms = now_ms - coordinator->deaf_ms;
         coordinator->deaf_ms = 0;
         deadlines_excuse(coordinator, away_ms, now_ms);
     }
+    return false;
 }
 
 enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
                             struct sender *ret_culprit, char *ret_reason, size_t reason_size)
 {
     struct text reason = {ret_reason, reason_size};
-    note_deafness(coordinator, now_ms);
-    if (deadlines_hears_nobody(coordinator, now_ms)) {
+    if (note_deafness(coordinator, now_ms)) {
         return STATUS_OK;
     }
     enum status status = check_lost(coordinator, ROLE_WORKER, now_ms, ret_culprit, reason);

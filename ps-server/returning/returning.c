@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(WIRE_OPTIMIZER_BYTES == JOB_OPTIMIZER_TEXT_BYTES, "READY's text and BACK's are one");
+
 bool returning_may_begin(const struct coordinator *coordinator)
 {
     return coordinator->state == COORDINATOR_GATHERING && coordinator->generation == NULL;

@@ -14,7 +14,7 @@ enum ringside_status ringside_set_compression(struct ringside *ringside, const c
     if (codec_parse(kind != NULL ? kind : "", &codec, why, sizeof(why)) != STATUS_OK) {
         return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_compression: %s", why);
     }
-    bool is_given = given->kind == codec.kind && given->share_millionths == codec.share_millionths;
+    bool is_given = codec_is_same(given, &codec);
     if (codec.kind != CODEC_NONE && given->kind != CODEC_NONE && !is_given) {
         codec_text(given, options);
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,

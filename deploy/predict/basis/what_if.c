@@ -7,6 +7,7 @@
 #include "deploy/predict/basis/fields.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,26 +52,6 @@ static bool change_compute(const struct what_if_change *change, struct basis *ba
     return change_forward(change, basis) && change_backward(change, basis);
 }
 
-static bool change_optimizer(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.optimizer_s);
-}
-
-static bool change_message_bandwidth(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.message_bandwidth);
-}
-
-static bool change_carriage_message(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.carriage_message_s);
-}
-
-static bool change_carriage(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.carriage_bandwidth);
-}
-
 /* A factor is of all that messages take, whoever does it: twice the time is half the bandwidth, and
  * no time is none. A value is of `message` alone. */
 static bool change_message(const struct what_if_change *change, struct basis *basis)
@@ -79,32 +60,12 @@ static bool change_message(const struct what_if_change *change, struct basis *ba
     bool has_changed = change_value(change, &costs->message_s);
     if (change->is_factor) {
         double inverse = change->value > 0 ? 1 / change->value : 0;
-        has_changed |= change_carriage_message(change, basis);
+        has_changed |= change_value(change, &costs->carriage_message_s);
         has_changed |= costs->message_bandwidth > 0 || costs->carriage_bandwidth > 0;
         costs->message_bandwidth *= inverse;
         costs->carriage_bandwidth *= inverse;
     }
     return has_changed;
-}
-
-static bool change_sum(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.sum_bandwidth);
-}
-
-static bool change_encode(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.encode_bandwidth);
-}
-
-static bool change_decode(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.decode_bandwidth);
-}
-
-static bool change_input(const struct what_if_change *change, struct basis *basis)
-{
-    return change_value(change, &basis->costs.input_s);
 }
 
 static bool change_spread(const struct what_if_change *change, struct basis *basis)
@@ -230,35 +191,38 @@ static bool change_bucket(const struct what_if_change *change, struct basis *bas
     return change_value(change, &basis->job.bucket_mb);
 }
 
+#define COST(field) offsetof(struct costs, field)
+
 static const struct {
     const char *name;
     enum word_kind kind;
-    bool (*change)(const struct what_if_change *change, struct basis *basis);
+    bool (*change)(const struct what_if_change *change, struct basis *basis); // NULL: of one cost
+    size_t cost;                                                              // where that is
 } words[] = {
-    {"compute", WORD_SEVERAL, change_compute},
-    {"forward", WORD_SEVERAL, change_forward},
-    {"backward", WORD_SEVERAL, change_backward},
-    {"optimizer", WORD_TIME, change_optimizer},
-    {"message", WORD_TIME, change_message},
-    {"message-bandwidth", WORD_BANDWIDTH, change_message_bandwidth},
-    {"carriage-message", WORD_TIME, change_carriage_message},
-    {"carriage", WORD_BANDWIDTH, change_carriage},
-    {"input", WORD_TIME, change_input},
-    {"sum", WORD_BANDWIDTH, change_sum},
-    {"encode", WORD_BANDWIDTH, change_encode},
-    {"decode", WORD_BANDWIDTH, change_decode},
-    {"spread", WORD_SEVERAL, change_spread},
-    {"link", WORD_SEVERAL, change_link},
-    {"nic", WORD_BANDWIDTH, change_nic},
-    {"switch", WORD_SEVERAL, change_switch},
-    {"background", WORD_SEVERAL, change_background},
-    {"loss", WORD_SEVERAL, change_loss},
-    {"flow", WORD_BANDWIDTH, change_flow},
-    {"latency", WORD_TIME, change_latency},
-    {"memory", WORD_BANDWIDTH, change_memory},
-    {"memory-latency", WORD_TIME, change_memory_latency},
-    {"servers", WORD_COUNT, change_servers},
-    {"bucket-mb", WORD_NUMBER, change_bucket},
+    {"compute", WORD_SEVERAL, change_compute, 0},
+    {"forward", WORD_SEVERAL, change_forward, 0},
+    {"backward", WORD_SEVERAL, change_backward, 0},
+    {"optimizer", WORD_TIME, NULL, COST(optimizer_s)},
+    {"message", WORD_TIME, change_message, 0},
+    {"message-bandwidth", WORD_BANDWIDTH, NULL, COST(message_bandwidth)},
+    {"carriage-message", WORD_TIME, NULL, COST(carriage_message_s)},
+    {"carriage", WORD_BANDWIDTH, NULL, COST(carriage_bandwidth)},
+    {"input", WORD_TIME, NULL, COST(input_s)},
+    {"sum", WORD_BANDWIDTH, NULL, COST(sum_bandwidth)},
+    {"encode", WORD_BANDWIDTH, NULL, COST(encode_bandwidth)},
+    {"decode", WORD_BANDWIDTH, NULL, COST(decode_bandwidth)},
+    {"spread", WORD_SEVERAL, change_spread, 0},
+    {"link", WORD_SEVERAL, change_link, 0},
+    {"nic", WORD_BANDWIDTH, change_nic, 0},
+    {"switch", WORD_SEVERAL, change_switch, 0},
+    {"background", WORD_SEVERAL, change_background, 0},
+    {"loss", WORD_SEVERAL, change_loss, 0},
+    {"flow", WORD_BANDWIDTH, change_flow, 0},
+    {"latency", WORD_TIME, change_latency, 0},
+    {"memory", WORD_BANDWIDTH, change_memory, 0},
+    {"memory-latency", WORD_TIME, change_memory_latency, 0},
+    {"servers", WORD_COUNT, change_servers, 0},
+    {"bucket-mb", WORD_NUMBER, change_bucket, 0},
 };
 #define WORD_TOTAL (sizeof(words) / sizeof(words[0]))
 
@@ -386,6 +350,15 @@ bool what_if_has_servers(const struct what_if *what_if)
     return false;
 }
 
+static bool make_change(const struct what_if_change *change, struct basis *basis)
+{
+    if (words[change->word].change != NULL) {
+        return words[change->word].change(change, basis);
+    }
+    char *costs = (char *)&basis->costs;
+    return change_value(change, (double *)(void *)(costs + words[change->word].cost));
+}
+
 enum status what_if_apply(const struct what_if *what_if, struct basis *basis)
 {
     if (what_if == NULL) {
@@ -393,7 +366,7 @@ enum status what_if_apply(const struct what_if *what_if, struct basis *basis)
     }
     for (uint32_t i = 0; i < what_if->count; i++) {
         const struct what_if_change *change = &what_if->changes[i];
-        if (!words[change->word].change(change, basis)) {
+        if (!make_change(change, basis)) {
             log_error("--what-if %s: the files give no %s that a factor could change%s",
                       what_if->text, words[change->word].name,
                       words[change->word].kind == WORD_SEVERAL ? "" : "; give a value with a unit");

@@ -37,6 +37,17 @@ static void every_codec_comes_back_from_its_own_text(void **state)
     assert_string_equal(text, "none");
 }
 
+static void codecs_are_the_same_if_kind_and_share_are(void **state)
+{
+    (void)state;
+    const struct codec half = encoded_codec("fp16"), few = encoded_codec("topk:0.01");
+    const struct codec fewer = encoded_codec("topk:0.001"), same = encoded_codec("topk:0.0100");
+    assert_true(codec_is_same(&half, &half));
+    assert_true(codec_is_same(&few, &same));
+    assert_false(codec_is_same(&few, &fewer));
+    assert_false(codec_is_same(&few, &half));
+}
+
 static void a_text_that_is_no_codec_is_refused_with_what_would_be_right(void **state)
 {
     (void)state;
@@ -336,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_codec_comes_back_from_its_own_text),
+        cmocka_unit_test(codecs_are_the_same_if_kind_and_share_are),
         cmocka_unit_test(a_text_that_is_no_codec_is_refused_with_what_would_be_right),
         cmocka_unit_test(sizes_are_those_of_the_closed_forms),
         cmocka_unit_test(what_is_finite_stays_finite_and_what_is_not_does_not),

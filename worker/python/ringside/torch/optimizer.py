@@ -110,7 +110,7 @@ class Exchange:
 
     def take_committed(self) -> None:
         """All have committed: servers' parameters of now, where the script has copies of them."""
-        if self._has_servers and self._job_started:
+        if self._servers_update and self._job_started:
             self._vectors.give_parameters()
             self._versions = self._vectors.versions()
 
@@ -164,7 +164,7 @@ class Exchange:
         self._job_over = self._job.call("begin_step") == _library.END
         if gives and self._arrivals is not None and self._may_overlap:
             self._vectors.forget_gradients()
-            if self._has_servers:
+            if self._servers_update:
                 self._versions = self._vectors.versions()
             self._arrivals.expect()
             return
@@ -172,7 +172,7 @@ class Exchange:
             self._job.call("await", _library.ALL)
         if gives:
             self._vectors.give_parameters()
-        if self._has_servers:
+        if self._servers_update:
             self._versions = self._vectors.versions()
 
     @property
@@ -182,7 +182,7 @@ class Exchange:
         return job.size > 1 and not job.is_unsynchronised and not self._job_over
 
     @property
-    def _has_servers(self) -> bool:
+    def _servers_update(self) -> bool:
         return bool(self._job.description.servers_update)
 
     def _check_versions(self) -> None:
