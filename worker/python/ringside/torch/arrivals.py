@@ -93,9 +93,9 @@ class Arrivals:
                     return function(*arguments, **keywords)
             arrivals._take_among([*arguments, *keywords.values()])
             result = function(*arguments, **keywords)
-            if function is torch.Tensor.detach and type(arguments[0]) is torch.nn.Parameter:
-                if sys._getframe(1).f_code is _NEW_PARAMETER:
-                    return torch.Tensor._make_subclass(torch.nn.Parameter, result)
+            detaches = function is torch.Tensor.detach and type(arguments[0]) is torch.nn.Parameter
+            if detaches and sys._getframe(1).f_code is _NEW_PARAMETER:
+                return torch.Tensor._make_subclass(torch.nn.Parameter, result)
             return result
 
         def __deepcopy__(self: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
