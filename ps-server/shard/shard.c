@@ -182,30 +182,60 @@ static bool is_idle(const struct shard *shard, const struct unit *unit)
     return is_idle;
 }
 
+static void send_state(struct shard *shard, const struct part *part, uint32_t rank,
+                       const struct state_pull *pull, shard_send_fn *send, void *context)
+{
+    const struct message state = {
+        .kind = MESSAGE_PARAMS,
+        .rank = rank,
+        .step = pull->step,
+        .bucket = (uint32_t)(part - shard->parts),
+        .vector = pull->vector,
+        .span = part->span,
+        .values = vector_of(shard, pull->vector) + part->offset,
+    };
+    send(context, rank, &state);
+}
+
+/* Those that came before everything was seeded. */
+static void answer_state_pulls(struct shard *shard, const struct unit *unit, shard_send_fn *send,
+                               void *context)
+{
+    for (uint32_t i = unit->first; i < unit->end && unit->seeds_missing == 0; i++) {
+        struct part *part = &shard->parts[i];
+        for (uint32_t rank = 0; rank < shard->config.workers; rank++) {
+            const struct state_pull pull = part->state_pulls[rank];
+            part->state_pulls[rank].vector = 0;
+            if (pull.vector > 0) {
+                send_state(shard, part, rank, &pull, send, context);
+            }
+        }
+    }
+}
+
 /* The optimizer's states, for the next phase, or for a commit: once this one is over, or nothing
- * changes them, and at once. */
-static enum status receive_state_pull(struct shard *shard, const struct part *part,
+ * changes them, and at once. A program may commit before its first step, and then a worker may ask
+ * for what rank 0 is about to seed. */
+static enum status receive_state_pull(struct shard *shard, struct part *part,
                                       const struct message *message, shard_send_fn *send,
                                       void *context)
 {
+    const struct state_pull pull = {message->vector, message->step};
     const struct unit *unit = &shard->units[part->unit];
     const struct marks *marks = &shard->config.marks;
     bool is_over = shard_is_unsynchronised(shard) ? shard_is_final(shard, unit)
                                                   : unit->version == marks->end - marks->first;
-    bool may_tell = is_over || (shard->config.tells_states && is_idle(shard, unit));
+    bool is_early = shard->config.tells_states && unit->seeds_missing > 0 &&
+                    part->state_pulls[message->rank].vector == 0;
+    bool may_tell = is_over || is_early || (shard->config.tells_states && is_idle(shard, unit));
     if (!may_tell || message->vector > optimizer_state_count(shard->optimizer)) {
         return STATUS_MALFORMED;
     }
-    const struct message state = {
-        .kind = MESSAGE_PARAMS,
-        .rank = message->rank,
-        .step = message->step,
-        .bucket = message->bucket,
-        .vector = message->vector,
-        .span = part->span,
-        .values = vector_of(shard, message->vector) + part->offset,
-    };
-    send(context, message->rank, &state);
+    if (is_early) {
+        part->state_pulls[message->rank] = pull;
+    } else {
+        send_state(shard, part, message->rank, &pull, send, context);
+    }
     return STATUS_OK;
 }
 
@@ -264,6 +294,9 @@ enum status shard_receive(struct shard *shard, const struct message *message,
     enum status status = take_message(shard, part, message, envelope);
     if (status != STATUS_OK) {
         return status;
+    }
+    if (message->kind == MESSAGE_SEED) {
+        answer_state_pulls(shard, unit, send, context);
     }
     // A copy that was read by all lets updates go on, and these may let others read.
     uint64_t handled;

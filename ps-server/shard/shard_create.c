@@ -16,6 +16,7 @@ static void part_destroy(struct part *part, uint32_t workers)
     free(part->pushes);
     free(part->values);
     free(part->is_pulled);
+    free(part->state_pulls);
 }
 
 void shard_destroy(struct shard *shard)
@@ -64,7 +65,9 @@ static enum status create_parts(struct shard *shard)
         part->pushes = calloc(workers, sizeof(*part->pushes));
         part->values = calloc(workers, sizeof(*part->values));
         part->is_pulled = calloc(workers, sizeof(*part->is_pulled));
-        if (part->pushes == NULL || part->values == NULL || part->is_pulled == NULL) {
+        part->state_pulls = calloc(workers, sizeof(*part->state_pulls));
+        if (part->pushes == NULL || part->values == NULL || part->is_pulled == NULL ||
+            part->state_pulls == NULL) {
             return STATUS_NO_MEMORY;
         }
         shard->value_count += part->span.count;

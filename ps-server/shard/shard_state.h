@@ -10,15 +10,22 @@
 
 #include <stdbool.h>
 
+/* A worker's pull of a state that has not been seeded yet. */
+struct state_pull {
+    uint32_t vector; // 0: there is none
+    uint64_t step;
+};
+
 /* This shard's part of one bucket. */
 struct part {
-    struct span span;        // in the flat vector
-    uint64_t offset;         // in the shard's own vectors
-    uint32_t unit;           // index
-    struct envelope *pushes; // (workers) of the step that each is at
-    const float **values;    // (workers) of the pushes; NULL: not here yet
-    bool *is_pulled;         // (workers) asked for, and not yet answered
-    uint32_t seeds;          // bit v: vector v (parameters, then states) has come
+    struct span span;               // in the flat vector
+    uint64_t offset;                // in the shard's own vectors
+    uint32_t unit;                  // index
+    struct envelope *pushes;        // (workers) of the step that each is at
+    const float **values;           // (workers) of the pushes; NULL: not here yet
+    bool *is_pulled;                // (workers) asked for, and not yet answered
+    struct state_pull *state_pulls; // (workers)
+    uint32_t seeds;                 // bit v: vector v (parameters, then states) has come
 };
 
 /* A worker as a unit sees it. */

@@ -196,8 +196,6 @@ static void states_are_told_whenever_no_gradient_is_under_way(void **state)
         struct shard *shard = open_shard(modes[i], true);
         struct answers answers = {0};
         float params[VALUES], mean[VALUES];
-        const struct event pull = {MESSAGE_PULL, 0, 1, 1, 0};
-        assert_int_equal(give(shard, &answers, pull), STATUS_MALFORMED); // nothing is there yet
         seed(shard, &answers);
         give_all(shard, &answers, MESSAGE_PULL, 0, 2, 0);
         assert_true(answers.values[VALUES - 1] == 0.5f);
@@ -210,6 +208,30 @@ static void states_are_told_whenever_no_gradient_is_under_way(void **state)
         give_all(shard, &answers, MESSAGE_PUSH, 1, 0, 1);
         expect_steps(2, params, mean);
         assert_memory_equal(answers.values, params, sizeof(params));
+        shard_destroy(shard);
+    }
+}
+
+/* Rank 0 seeds what another worker may already ask for: a program commits before its first step. */
+static void a_state_that_is_asked_for_before_it_is_seeded_is_told_then(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ps-sync", "ps-async"};
+    for (size_t i = 0; i < 2; i++) {
+        struct shard *shard = open_shard(modes[i], true);
+        struct answers answers = {0};
+        const struct event none = {MESSAGE_PULL, 0, 0, 3, 0}, twice = {MESSAGE_PULL, 0, 0, 1, 0};
+        assert_int_equal(give(shard, &answers, none), STATUS_MALFORMED);
+        give_all(shard, &answers, MESSAGE_PULL, 0, 2, 0);
+        assert_int_equal(give(shard, &answers, twice), STATUS_MALFORMED);
+        assert_int_equal(answers.count, 0);
+        seed(shard, &answers);
+        assert_int_equal(answers.count, 2);
+        assert_int_equal(answers.vector, 2);
+        assert_true(answers.values[0] == 0.5f && answers.values[VALUES - 1] == 0.5f);
+        give_all(shard, &answers, MESSAGE_PULL, 0, 1, 0);
+        assert_int_equal(answers.count, 4);
+        assert_true(answers.values[0] == 0.25f);
         shard_destroy(shard);
     }
 }
@@ -233,6 +255,7 @@ int main(void)
         cmocka_unit_test(nothing_is_answered_before_everything_is_seeded),
         cmocka_unit_test(what_does_not_fit_a_phase_is_refused),
         cmocka_unit_test(states_are_told_whenever_no_gradient_is_under_way),
+        cmocka_unit_test(a_state_that_is_asked_for_before_it_is_seeded_is_told_then),
         cmocka_unit_test(a_state_that_a_gradient_is_about_to_change_is_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
