@@ -5,16 +5,20 @@
 # else wants a core gets it at once. When the gate ends, so does this process. The gate that it worked for
 # builds the rest, and looks at the files that were not looked at. Failures are found, and shown, by that gate.
 #
-# There is no such work where one gate is run alone, and where `chrt` cannot set the policy.
+# No folder is built by two at a time: clang and format share one. There is no such work where one gate is run
+# alone, and where `chrt` cannot set the policy.
 
 ahead=
 
-begin_ahead() # GATE ...
+# For the gates behind the one that runs.
+begin_ahead() # RUNNING_GATE GATE ...
 {
-    local gate gates=()
+    local running_gate=$1 gate gates=()
+    shift
     for gate in "$@"; do
-        case $gate in
-        clang | format | asan | tsan) gates+=("$gate") ;;
+        case $running_gate,$gate in
+        clang,format | format,clang) ;;
+        *,clang | *,format | *,asan | *,tsan) gates+=("$gate") ;;
         esac
     done
     if [ "${#gates[@]}" -gt 0 ] && chrt --idle 0 true 2>/dev/null; then
