@@ -14,7 +14,7 @@
 
 #define OWN_PROGRAM  "/proc/self/exe"
 #define OWN_WORDS    6
-#define OUTPUT_BYTES (64 * 1024)
+#define OUTPUT_BYTES ((size_t)64 << 10)
 #define WORD_BYTES   4200 // the longest value, and its name
 
 /* Of a job, what its steps and messages cost depends on; batch and transport are those of a run. */
