@@ -234,7 +234,7 @@ static bool optimizer_agrees(const struct coordinator *coordinator, const struct
 {
     const char *text = message->text != NULL ? message->text : "", *first = coordinator->optimizer;
     const char *codec = job_text_codec(text), *first_codec = job_text_codec(first);
-    char own[80], others[80], own_text[JOB_OPTIMIZER_TEXT_BYTES],
+    char own_words[80], first_words[80], own_text[JOB_OPTIMIZER_TEXT_BYTES],
         first_text[JOB_OPTIMIZER_TEXT_BYTES];
     if (!job_is_external(coordinator->job) || strcmp(text, first) == 0) {
         return groups_agree(coordinator, message, ret_why, why_size);
@@ -242,17 +242,17 @@ static bool optimizer_agrees(const struct coordinator *coordinator, const struct
     snprintf(own_text, sizeof(own_text), "%.*s", (int)(codec - text), text);
     snprintf(first_text, sizeof(first_text), "%.*s", (int)(first_codec - first), first);
     if (strcmp(own_text, first_text) != 0) {
-        describe_optimizer(own_text, first_text, own, sizeof(own));
-        describe_optimizer(first_text, own_text, others, sizeof(others));
-        snprintf(ret_why, why_size, "its optimizer differs: it has %s, and the others have %s", own,
-                 others);
+        describe_optimizer(own_text, first_text, own_words, sizeof(own_words));
+        describe_optimizer(first_text, own_text, first_words, sizeof(first_words));
+        snprintf(ret_why, why_size, "its optimizer differs: it has %s, and the others have %s",
+                 own_words, first_words);
         return false;
     }
-    describe_codec(codec, own, sizeof(own));
-    describe_codec(first_codec, others, sizeof(others));
+    describe_codec(codec, own_words, sizeof(own_words));
+    describe_codec(first_codec, first_words, sizeof(first_words));
     snprintf(ret_why, why_size,
-             "its compression of gradients differs: it has %s, and the others have %s", own,
-             others);
+             "its compression of gradients differs: it has %s, and the others have %s", own_words,
+             first_words);
     return false;
 }
 
