@@ -1,8 +1,14 @@
 /* The reference convolution: closed forms, a second way of writing it, finite differences. */
 #include "tests/worker/device/ref_kernel_fixture.h"
+#include "worker/device/ref/sanitized.h"
 #include "worker/model/layer.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 // clang-format off
 #include <setjmp.h>
@@ -152,6 +158,46 @@ static void without_an_input_gradient_only_parameters_get_theirs(void **state)
     ref_kernel_fixture_finish(&fixture);
 }
 
+/* In a process of its own, as the sanitizer ends it: forward, of images that lack their last value.
+ */
+static void run_on_short_input(struct ref_kernel_fixture *fixture)
+{
+    const struct rlimit no_core = {0};
+    size_t bytes = (fixture->x_count - 1) * sizeof(*fixture->x);
+    float *x = malloc(bytes);
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (x != NULL) {
+        fixture->call.x = memcpy(x, fixture->x, bytes);
+        ref_kernel_fixture_forward(fixture);
+    }
+    _exit(0);
+}
+
+/* The loops along rows are not looked at. What they reach is. */
+static void the_address_sanitizer_sees_a_row_beyond_its_plane(void **state)
+{
+    (void)state;
+    if (!HAS_ADDRESS_SANITIZER) {
+        skip();
+    }
+    for (size_t g = 0; g < GEOMETRY_COUNT; g++) {
+        if (geometries[g].stride > 1) { // may not reach the last value
+            continue;
+        }
+        struct op op = make_op(&geometries[g]);
+        struct ref_kernel_fixture fixture;
+        int status = 0;
+        ref_kernel_fixture_init(&fixture, &ref_conv2d, &op, geometries[g].batch_size, g);
+        pid_t child = fork();
+        if (child == 0) {
+            run_on_short_input(&fixture);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_not_equal(status, 0);
+        ref_kernel_fixture_finish(&fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_window_of_ones_counts_what_it_covers),
         cmocka_unit_test(gradients_agree_with_finite_differences),
         cmocka_unit_test(without_an_input_gradient_only_parameters_get_theirs),
+        cmocka_unit_test(the_address_sanitizer_sees_a_row_beyond_its_plane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
