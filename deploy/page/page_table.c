@@ -19,13 +19,14 @@ struct column {
     bool shows_none; // even where no setting has any of it
 };
 
+#define RATE       0
 #define ACCURACY   1
 #define BEST       2
 #define INPUT_WAIT 6
 #define PREDICTED  9
 
 static const struct column columns[] = {
-    {"images/s", offsetof(struct run_group, rate), 0, ""},
+    [RATE] = {"images/s", offsetof(struct run_group, rate), 0, ""},
     [ACCURACY] = {"test accuracy", offsetof(struct run_group, accuracy), 2, " %"},
     [BEST] = {"best accuracy", offsetof(struct run_group, best), 2, " %"},
     {"computing ms", offsetof(struct run_group, compute_ms), 2, ""},
@@ -77,9 +78,16 @@ static bool is_shown(const struct run_groups *groups, size_t column)
     return false;
 }
 
+static int digits_of(const struct statistics *value, size_t column)
+{
+    return column == RATE || column == PREDICTED ? run_folder_rate_digits(value->mean)
+                                                 : columns[column].digits;
+}
+
 static void write_value(FILE *page, const struct run_group *group, size_t column)
 {
     const struct statistics *value = value_of(group, column);
+    int digits = digits_of(value, column);
     if (value->count == 0 && column == PREDICTED && group->count > 0) {
         char why[CELL_BYTES];
         run_folder_format(group->runs[0], "prediction.why", why, sizeof(why));
@@ -89,10 +97,10 @@ static void write_value(FILE *page, const struct run_group *group, size_t column
     } else if (value->count == 0) {
         fprintf(page, "<td>-</td>");
     } else if (value->count == 1) {
-        fprintf(page, "<td>%.*f%s</td>", columns[column].digits, value->mean, columns[column].unit);
+        fprintf(page, "<td>%.*f%s</td>", digits, value->mean, columns[column].unit);
     } else {
-        fprintf(page, "<td>%.*f ± %.*f%s</td>", columns[column].digits, value->mean,
-                columns[column].digits, value->half_width, columns[column].unit);
+        fprintf(page, "<td>%.*f ± %.*f%s</td>", digits, value->mean, digits, value->half_width,
+                columns[column].unit);
     }
 }
 

@@ -150,13 +150,18 @@ void input_gaps_finish(struct input_gaps *gaps)
     *gaps = (struct input_gaps){0};
 }
 
+static void format_rate(double rate, char ret_cell[INPUT_GAP_CELL_BYTES])
+{
+    snprintf(ret_cell, INPUT_GAP_CELL_BYTES, "%.*f", run_folder_rate_digits(rate), rate);
+}
+
 void input_gap_format(const struct input_gap *gap,
                       char ret_cells[INPUT_GAP_COLUMNS][INPUT_GAP_CELL_BYTES])
 {
     snprintf(ret_cells[0], INPUT_GAP_CELL_BYTES, "%.63s", gap->pairs[0].real->label);
     snprintf(ret_cells[1], INPUT_GAP_CELL_BYTES, "%zu", gap->count);
-    snprintf(ret_cells[2], INPUT_GAP_CELL_BYTES, "%.0f", gap->real_rate.mean);
-    snprintf(ret_cells[3], INPUT_GAP_CELL_BYTES, "%.0f", gap->synthetic_rate.mean);
+    format_rate(gap->real_rate.mean, ret_cells[2]);
+    format_rate(gap->synthetic_rate.mean, ret_cells[3]);
     if (gap->count > 1) {
         snprintf(ret_cells[4], INPUT_GAP_CELL_BYTES, "%.1f ± %.1f %%", gap->percent.mean,
                  gap->percent.half_width);

@@ -191,6 +191,11 @@ double run_folder_number(const struct run_folder *run, const char *key)
     return json_is_number(value) ? json_number_value(value) : 0;
 }
 
+int run_folder_rate_digits(double images_per_second)
+{
+    return images_per_second < 100 ? 1 : 0;
+}
+
 void run_folder_format(const struct run_folder *run, const char *key, char *ret_text,
                        size_t text_size)
 {
@@ -204,7 +209,8 @@ void run_folder_format(const struct run_folder *run, const char *key, char *ret_
         snprintf(ret_text, text_size, "%.2f %%", 100 * json_number_value(value));
     } else if (strcmp(key, "images_per_second") == 0 ||
                strcmp(key, "prediction.images_per_second") == 0) {
-        snprintf(ret_text, text_size, "%.0f", json_number_value(value));
+        double rate = json_number_value(value);
+        snprintf(ret_text, text_size, "%.*f", run_folder_rate_digits(rate), rate);
     } else if (strcmp(key, "prediction.error_percent") == 0) {
         snprintf(ret_text, text_size, "%+.1f %%", json_number_value(value));
     } else if (json_is_real(value)) {

@@ -49,7 +49,10 @@ char *run_folder_text(const struct run_folder *run, const char *key);
 void run_folder_value(const struct run_folder *run, const char *key, char *ret_text,
                       size_t text_size);
 
-/* The same for people: accuracies in percent, rates without decimals; "-" for none. */
+/* Decimals with which a rate is shown: slow models have few images per second. */
+int run_folder_rate_digits(double images_per_second);
+
+/* The same for people: accuracies in percent, rates with their decimals; "-" for none. */
 void run_folder_format(const struct run_folder *run, const char *key, char *ret_text,
                        size_t text_size);
 

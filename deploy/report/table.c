@@ -14,6 +14,7 @@
 
 struct column {
     const char *heading, *key;
+    bool tells_apart; // shown only where runs of a table differ in it
 };
 
 // A key that no file has: the share of input_wait.
@@ -26,6 +27,8 @@ static const struct column columns[] = {
     {"workers", "workers"},
     {"servers", "servers"},
     {"transport", "transport"},
+    {"data", "dataset", .tells_apart = true},
+    {"seed", "seed", .tells_apart = true},
     {"images/s", "images_per_second"},
     {"ratio", NULL}, // to the first run
     {"predicted", PREDICTED},
@@ -101,13 +104,32 @@ const char *table_heading(size_t index)
 
 bool table_shows(const struct run_folder *run, size_t index)
 {
-    const char *key = columns[index].key;
-    return key == NULL || strncmp(key, "prediction.", strlen("prediction.")) != 0 ||
+    const struct column *column = &columns[index];
+    if (column->tells_apart) {
+        return false;
+    }
+    return column->key == NULL || strncmp(column->key, "prediction.", strlen("prediction.")) != 0 ||
            run->prediction != NULL;
+}
+
+static bool is_different(const struct run_folder *runs, size_t count, const char *key)
+{
+    char first[CELL_BYTES], other[CELL_BYTES];
+    run_folder_format(&runs[0], key, first, sizeof(first));
+    for (size_t i = 1; i < count; i++) {
+        run_folder_format(&runs[i], key, other, sizeof(other));
+        if (strcmp(first, other) != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool is_shown(const struct run_folder *runs, size_t count, size_t index)
 {
+    if (columns[index].tells_apart && count > 1) {
+        return is_different(runs, count, columns[index].key);
+    }
     for (size_t i = 0; i < count; i++) {
         if (table_shows(&runs[i], index)) {
             return true;

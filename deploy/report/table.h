@@ -29,7 +29,8 @@ void table_write_csv_value(FILE *stream, const char *value);
 /* What the short tables show. `index` from 0; NULL behind the last. */
 const char *table_heading(size_t index);
 
-/* Whether it says something of a run: predictions are there if compare made some. */
+/* Whether it says something of a run alone: predictions are there if compare made some. Data and
+ * seed only tell the runs of a table apart. */
 bool table_shows(const struct run_folder *run, size_t index);
 void table_cell(const struct run_folder *runs, size_t run, size_t index, char *ret_text,
                 size_t text_size);

@@ -150,10 +150,52 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 0, "parameters", "111111111111");
     check_cell(test, 0, "outcome", "completed");
     check_cell(test, 1, "images/s", "150");
+    json_object_set_new(test->runs[1].summary, "images_per_second", json_real(4.26));
+    check_cell(test, 1, "images/s", "4.3");
+    json_object_set_new(test->runs[1].summary, "images_per_second", json_real(150.4));
     check_cell(test, 1, "ratio", "1.50");
     check_cell(test, 1, "outcome", "failed");
-    assert_null(table_heading(20));
+    assert_null(table_heading(22));
     assert_null(table_heading(1000));
+}
+
+/* What table_print writes; the caller frees it. */
+static char *print_table(const struct table_test *test)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    assert_non_null(memory);
+    table_print(memory, test->runs, test->count);
+    assert_int_equal(fclose(memory), 0);
+    return text;
+}
+
+static void data_and_seed_are_shown_where_runs_differ_in_them(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ring"});
+    add(test, &(struct sample_run){.mode = "ring"});
+    char *text = print_table(test);
+    assert_null(strstr(text, "data"));
+    assert_null(strstr(text, "seed"));
+    free(text);
+
+    json_object_set_new(test->runs[0].summary, "dataset", json_string("images:/a b"));
+    json_object_set_new(test->runs[1].summary, "dataset", json_string("synthetic:images:/a b"));
+    text = print_table(test);
+    assert_non_null(strstr(text, "  data                   "));
+    assert_non_null(strstr(text, "  images:/a b            "));
+    assert_non_null(strstr(text, "  synthetic:images:/a b  "));
+    assert_null(strstr(text, "seed"));
+    free(text);
+
+    json_object_set_new(test->runs[1].summary, "seed", json_integer(1234));
+    assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
+    text = sample_runs_read(test->folder, "table.md");
+    assert_non_null(strstr(text, "| data | seed |"));
+    assert_non_null(strstr(text, "| synthetic:images:/a b | 1234 |"));
+    free(text);
 }
 
 static void predictions_stand_beside_what_was_measured_where_there_are_some(void **state)
@@ -174,7 +216,7 @@ static void predictions_stand_beside_what_was_measured_where_there_are_some(void
         json_pack("{s:f, s:f}", "images_per_second", 96.5, "error_percent", -3.5);
     test->runs[1].prediction = json_pack("{s:s}", "why", "NCCL is not in the model");
     assert_true(table_shows(&test->runs[0], predicted));
-    check_cell(test, 0, "predicted", "96");
+    check_cell(test, 0, "predicted", "96.5");
     check_cell(test, 0, "error", "-3.5 %");
     check_cell(test, 1, "predicted", "NCCL is not in the model");
     check_cell(test, 1, "error", "-");
@@ -394,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_quoted_for_csv_where_they_must_be),
         TABLE_TEST(cells_show_what_people_compare),
+        TABLE_TEST(data_and_seed_are_shown_where_runs_differ_in_them),
         TABLE_TEST(predictions_stand_beside_what_was_measured_where_there_are_some),
         TABLE_TEST(the_number_of_loader_threads_says_whether_it_was_found),
         TABLE_TEST(what_a_run_does_not_have_is_a_dash),
