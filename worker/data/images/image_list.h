@@ -8,6 +8,7 @@
 
 #include "common/base/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,9 +24,10 @@ struct image_file {
     size_t name_at; // in `names`
     uint32_t class;
     bool is_checked;
-    uint64_t size;      // in bytes
-    int64_t changed_ns; // its time of modification
-    char *why;          // owned: why it cannot be used; NULL: nothing is known against it
+    atomic_bool is_broken; // it could not be decoded
+    uint64_t size;         // in bytes
+    int64_t changed_ns;    // its time of modification
+    char *why;             // owned: why it cannot be used; NULL: nothing is known against it
 };
 
 struct image_list {

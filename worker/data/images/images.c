@@ -39,7 +39,7 @@ struct reader {
 /* What changes while a dataset is read. */
 struct readers {
     struct idle_list idle;
-    atomic_uint_fast64_t broken; // times that an image could not be decoded
+    atomic_uint_fast64_t broken; // images that could not be decoded
 };
 
 struct images {
@@ -150,7 +150,20 @@ static enum status load_file(const struct image_list *list, const struct image_f
     return is_same ? STATUS_OK : STATUS_IO;
 }
 
-static enum status decode_file(const struct images *images, const struct image_file *file,
+/* Of an image that is read again in each epoch, once. */
+static void tell_broken(const struct images *images, struct image_file *file, const char *shown,
+                        const char *why)
+{
+    if (!images->skips_bad) {
+        log_error("the image %s cannot be used: %s: mend or remove it, or give --bad-images skip",
+                  shown, why);
+    } else if (!atomic_exchange(&file->is_broken, true) &&
+               atomic_fetch_add(&images->readers->broken, 1) < NAMED_MAX) {
+        log_warn("the image %s cannot be used, and the next one takes its place: %s", shown, why);
+    }
+}
+
+static enum status decode_file(const struct images *images, struct image_file *file,
                                struct reader *reader, uint8_t *ret_bytes)
 {
     char why[DECODER_WHY_BYTES] = "", shown[IMAGE_LIST_PATH_BYTES];
@@ -159,15 +172,9 @@ static enum status decode_file(const struct images *images, const struct image_f
         status =
             decoder_run(reader->decoder, reader->file, file->size, ret_bytes, why, sizeof(why));
     }
-    if (status != STATUS_MALFORMED) {
-        return status;
-    }
-    image_list_show(images->set.list, file, shown);
-    if (!images->skips_bad) {
-        log_error("the image %s cannot be used: %s: mend or remove it, or give --bad-images skip",
-                  shown, why);
-    } else if (atomic_fetch_add(&images->readers->broken, 1) < NAMED_MAX) {
-        log_warn("the image %s cannot be used, and the next one takes its place: %s", shown, why);
+    if (status == STATUS_MALFORMED) {
+        image_list_show(images->set.list, file, shown);
+        tell_broken(images, file, shown, why);
     }
     return status;
 }
@@ -178,7 +185,7 @@ static enum status read_into(const struct images *images, uint64_t index, struct
     const struct image_set *set = &images->set;
     enum status status = STATUS_MALFORMED;
     for (uint64_t i = 0; i < set->count && i < TRIES_MAX; i++) {
-        const struct image_file *file = &set->list->files[set->order[(index + i) % set->count]];
+        struct image_file *file = &set->list->files[set->order[(index + i) % set->count]];
         status = decode_file(images, file, reader, ret_bytes);
         if (status == STATUS_OK) {
             *ret_label = set->labels[file->class];
@@ -273,7 +280,7 @@ static void images_close(struct dataset *dataset)
     struct readers *readers = images->readers;
     uint64_t broken = atomic_load(&readers->broken);
     if (broken > NAMED_MAX) {
-        log_warn("%llu times an image could not be decoded, and the next one took its place",
+        log_warn("%llu images could not be decoded, and the next ones took their places",
                  (unsigned long long)broken);
     }
     for (struct idle_entry *entry; (entry = idle_list_take(&readers->idle)) != NULL;) {

@@ -227,6 +227,31 @@ static enum status count_classes(struct npz *npz)
     return STATUS_OK;
 }
 
+/* Labels that nothing is learned of are rather a mistake: labels from 1 on, or one that is wrong.
+ */
+static enum status tell_empty_classes(const struct npz *npz)
+{
+    uint32_t class_count = npz->dataset.class_count, empty = 0, first = 0;
+    bool *has_images = calloc(class_count, sizeof(*has_images));
+    if (has_images == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint64_t i = 0; i < npz->arrays->images.count; i++) {
+        has_images[npz->arrays->labels[i]] = true;
+    }
+    for (uint32_t label = class_count; label-- > 0;) {
+        empty += has_images[label] ? 0 : 1;
+        first = has_images[label] ? first : label;
+    }
+    free(has_images);
+    if (empty > 0) {
+        log_warn("%s has no training image of %u of its %u classes, such as %u: if that is not "
+                 "meant, number the classes from 0 on, without gaps",
+                 npz->core->file.file->path, empty, class_count, first);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_tests(const struct npz *npz, const struct shape *trained)
 {
     const struct shape *sample = &npz->dataset.sample;
@@ -319,10 +344,13 @@ static enum status open_split(struct npz *npz, const struct dataset_options *opt
     if (status == STATUS_OK && !is_training) {
         status = open_tests(npz, has_tests, options->seed);
     }
-    if (status == STATUS_OK && is_training && !has_tests && options->tells) {
+    if (status != STATUS_OK || !is_training || !options->tells) {
+        return status;
+    }
+    if (!has_tests) {
         tell_split(npz);
     }
-    return status;
+    return tell_empty_classes(npz);
 }
 
 static enum status npz_open(const char *path, const struct dataset_options *options,

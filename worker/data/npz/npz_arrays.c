@@ -28,15 +28,30 @@ static bool is_called(const struct zip_member *member, const char *name)
            memcmp(member->name + size, suffix, strlen(suffix)) == 0;
 }
 
-/* STATUS_END_OF_DATA: there is none. */
+/* From `at` of the directory on, which it moves behind the member. STATUS_END_OF_DATA: there is
+ * none. */
+static enum status find_next(const struct npz_file *file, const char *name, uint64_t *at,
+                             struct zip_member *ret_member, char *ret_why, size_t why_size)
+{
+    enum status status = STATUS_OK;
+    do {
+        status = zip_next(&file->zip, at, ret_member, ret_why, why_size);
+    } while (status == STATUS_OK && !is_called(ret_member, name));
+    return status;
+}
+
+/* STATUS_END_OF_DATA: there is none. Of two with one name, NumPy would take the last. */
 static enum status find_member(const struct npz_file *file, const char *name,
                                struct zip_member *ret_member, char *ret_why, size_t why_size)
 {
-    enum status status = STATUS_OK;
     uint64_t at = file->zip.directory;
-    do {
-        status = zip_next(&file->zip, &at, ret_member, ret_why, why_size);
-    } while (status == STATUS_OK && !is_called(ret_member, name));
+    struct zip_member other;
+    char why[DATA_FILE_WHY_BYTES];
+    enum status status = find_next(file, name, &at, ret_member, ret_why, why_size);
+    if (status == STATUS_OK && find_next(file, name, &at, &other, why, sizeof(why)) == STATUS_OK) {
+        snprintf(ret_why, why_size, "it is there twice: save the arrays to a new file");
+        return STATUS_MALFORMED;
+    }
     return status;
 }
 
@@ -66,7 +81,8 @@ enum status npz_file_open(const char *path, struct npz_file *ret_file)
     }
     status = zip_open(file.file->bytes, file.file->size, &file.zip, why, sizeof(why));
     if (status == STATUS_OK) {
-        status = find_member(&file, "", &member, why, sizeof(why)); // through the whole directory
+        uint64_t at = file.zip.directory;
+        status = find_next(&file, "", &at, &member, why, sizeof(why)); // through the whole of it
         status = status == STATUS_END_OF_DATA ? STATUS_OK : status;
     }
     if (status != STATUS_OK) {
@@ -88,7 +104,8 @@ bool npz_file_has(const struct npz_file *file, const char *name)
 {
     struct zip_member member;
     char why[DATA_FILE_WHY_BYTES];
-    return find_member(file, name, &member, why, sizeof(why)) == STATUS_OK;
+    uint64_t at = file->zip.directory;
+    return find_next(file, name, &at, &member, why, sizeof(why)) == STATUS_OK;
 }
 
 /* ---- an array ---- */

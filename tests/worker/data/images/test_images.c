@@ -318,6 +318,9 @@ an_image_that_breaks_off_in_its_middle_ends_the_job_or_makes_room_for_the_next(v
     check_sample(train, 1, 30, 1);
     log = captured_log_end();
     assert_non_null(strstr(log, "the next one takes its place"));
+    captured_log_begin();
+    check_sample(train, 1, 30, 1); // as in the next epoch
+    assert_string_equal(captured_log_end(), "");
     dataset_close(train);
     temp_folder_destroy(folder);
 }

@@ -341,6 +341,41 @@ static void files_that_do_not_fit_are_refused(void **state)
                   "is too large; labels are from 0 to 65535");
 }
 
+static void two_arrays_of_one_name_are_refused(void **state)
+{
+    struct npz_test *test = *state;
+    add_images(test, "images", "labels", 2, (const uint8_t[2]){0, 1});
+    npz_maker_add_array(&test->maker, "labels", "|u1", "(2,)", (const uint8_t[2]){1, 0}, 2);
+    check_refused(test, DATASET_TRAIN, STATUS_MALFORMED,
+                  "the array labels cannot be read: it is there twice");
+}
+
+static void check_told(struct npz_test *test, const uint8_t labels[4], const char *text)
+{
+    struct dataset *dataset = NULL;
+    const struct dataset_options options = {.split = DATASET_TRAIN, .tells = true};
+    test->maker = (struct npz_maker){0};
+    add_images(test, "images", "labels", 4, labels);
+    write_file(test);
+    captured_log_begin();
+    assert_int_equal(dataset_open(test->data, &options, &dataset), STATUS_OK);
+    const char *log = captured_log_end();
+    if ((strstr(log, "has no training image") != NULL) != (text != NULL) ||
+        (text != NULL && strstr(log, text) == NULL)) {
+        fail_msg("%s", log);
+    }
+    dataset_close(dataset);
+}
+
+static void classes_without_images_are_told(void **state)
+{
+    check_told(*state, (const uint8_t[4]){1, 0, 1, 0}, NULL);
+    check_told(*state, (const uint8_t[4]){1, 2, 1, 2},
+               "has no training image of 1 of its 3 classes, such as 0: ");
+    check_told(*state, (const uint8_t[4]){0, 200, 0, 200},
+               "has no training image of 199 of its 201 classes, such as 1: ");
+}
+
 static void what_is_no_zip_file_is_refused(void **state)
 {
     struct npz_test *test = *state;
@@ -409,6 +444,8 @@ int main(void)
         TEST(without_images_for_tests_a_tenth_of_each_class_is_held_back),
         TEST(arrays_that_cannot_be_used_are_refused_with_what_to_save),
         TEST(files_that_do_not_fit_are_refused),
+        TEST(two_arrays_of_one_name_are_refused),
+        TEST(classes_without_images_are_told),
         TEST(what_is_no_zip_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
