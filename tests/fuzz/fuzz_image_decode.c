@@ -63,6 +63,21 @@ static bool is_small(const uint8_t *bytes, size_t size)
     return (uint64_t)header.width * header.height <= PIXELS_MAX;
 }
 
+/* A part of an image that can be decoded can be, too, and of others none. */
+static void check_part(struct decoder *used, struct decoder *fresh, const uint8_t *bytes,
+                       size_t size, enum status expected)
+{
+    const struct crop_draw part = {.least = 0.01, .most = 1, .key = size};
+    uint8_t first[PIXELS], second[PIXELS];
+    char why[DECODER_WHY_BYTES] = "";
+    decoder_set_part(used, &part);
+    decoder_set_part(fresh, &part);
+    assert(decoder_run(fresh, bytes, size, first, why, sizeof(why)) == expected);
+    assert(decoder_run(used, bytes, size, second, why, sizeof(why)) == expected);
+    assert(expected != STATUS_OK || memcmp(first, second, sizeof(first)) == 0);
+    decoder_set_part(used, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static struct decoder *used; // by all inputs before
@@ -77,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     assert(status == STATUS_OK || (status == STATUS_MALFORMED && why[0] != '\0'));
     assert(decoder_run(used, bytes, size, second, why, sizeof(why)) == status);
     assert(status != STATUS_OK || memcmp(first, second, sizeof(first)) == 0);
+    check_part(used, fresh, bytes, size, status);
     decoder_destroy(fresh);
     return 0;
 }
