@@ -237,19 +237,21 @@ static void plan(struct cached *cached, uint64_t samples)
     }
 }
 
-static void tell(const struct cached *cached)
+/* `which`: "training" or "test". */
+static void tell(const struct cached *cached, const char *which)
 {
+    const double mib = 1 << 20;
     uint64_t samples = cached->samples;
+    double needed = (double)(samples * cached->place_bytes) / mib;
+    double budget = (double)cached->budget / mib;
     if (cached->fitting == samples) {
-        log_info("decoded images are kept in %s; images=%" PRIu64 " MiB=%" PRIu64
-                 " budget_MiB=%" PRIu64,
-                 cache_file_path(cached->file), samples, samples * cached->place_bytes >> 20,
-                 cached->budget >> 20);
+        log_info("decoded %s images are kept in %s; images=%" PRIu64 " MiB=%.1f budget_MiB=%.1f",
+                 which, cache_file_path(cached->file), samples, needed, budget);
         return;
     }
-    log_warn("--cache has room for %" PRIu64 " of %" PRIu64 " images (%" PRIu64 " of %" PRIu64
-             " MiB): the others are decoded each time. Raise --cache-mb if there is more",
-             cached->fitting, samples, cached->budget >> 20, samples * cached->place_bytes >> 20);
+    log_warn("--cache has room for %" PRIu64 " of %" PRIu64 " %s images (%.1f of %.1f MiB): the "
+             "others are decoded each time. Raise --cache-mb if there is more",
+             cached->fitting, samples, which, budget, needed);
 }
 
 /* What images that go before leave. False: nothing. */
@@ -280,7 +282,7 @@ static enum status fill(struct cached *cached, const struct cached_options *opti
         plan(cached, options->samples);
         keep_first(cached, &first);
         if (options->tells) {
-            tell(cached);
+            tell(cached, options->before != NULL ? "test" : "training");
         }
     }
     free(first.bytes);
