@@ -30,6 +30,10 @@ enum status decoder_room_grow(struct decoder_room *room, uint64_t size)
 
 enum status decoder_check_size(uint32_t width, uint32_t height, char *ret_why, size_t why_size)
 {
+    if (width == 0 || height == 0) {
+        snprintf(ret_why, why_size, "it has %u x %u pixels", width, height);
+        return STATUS_MALFORMED;
+    }
     if ((uint64_t)width * height > DECODER_PIXELS_MAX) {
         snprintf(ret_why, why_size, "it has %u x %u pixels; %llu are the limit", width, height,
                  (unsigned long long)DECODER_PIXELS_MAX);

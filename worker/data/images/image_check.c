@@ -2,7 +2,7 @@
 #include "worker/data/images/image_check.h"
 
 #include "worker/data/helpers.h"
-#include "worker/data/images/decoder.h"
+#include "worker/data/images/decoder_parts.h"
 #include "worker/data/images/jpeg_header.h"
 
 #include <errno.h>
@@ -13,11 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEAD_BYTES  16384 // mostly enough
-#define TAIL_BYTES  4096
-#define FILE_MAX    ((uint64_t)1 << 28)
-#define THREADS_MAX 16 // they wait for the file system more than for processors
-#define SHARE_MIN   64 // files that a thread is worth
+#define HEAD_BYTES     16384 // mostly enough
+#define TAIL_BYTES     4096
+#define PNG_HEAD_BYTES 24 // to its width and height
+#define FILE_MAX       ((uint64_t)1 << 28)
+#define THREADS_MAX    16 // they wait for the file system more than for processors
+#define SHARE_MIN      64 // files that a thread is worth
 
 /* Reads exactly `size` bytes. */
 static enum status read_at(int descriptor, uint64_t at, uint8_t *ret_bytes, size_t size,
@@ -85,6 +86,45 @@ static enum status read_header(int descriptor, uint64_t size, struct jpeg_header
     return status;
 }
 
+static uint32_t get_u32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* Its size is in the first of its chunks, which has the same place in every file. */
+static enum status check_png(int descriptor, uint64_t size, char *ret_why, size_t why_size)
+{
+    uint8_t head[PNG_HEAD_BYTES];
+    enum status status = decoder_allows_png(ret_why, why_size);
+    if (status != STATUS_OK) {
+        return STATUS_MALFORMED;
+    }
+    if (size < sizeof(head)) {
+        return refuse("it ends in its head: it was cut short", ret_why, why_size);
+    }
+    status = read_at(descriptor, 0, head, sizeof(head), ret_why, why_size);
+    if (status == STATUS_OK && memcmp(head + 12, "IHDR", 4) != 0) {
+        status = refuse("its head is broken", ret_why, why_size);
+    }
+    if (status == STATUS_OK) {
+        status = decoder_check_size(get_u32(head + 16), get_u32(head + 20), ret_why, why_size);
+    }
+    return status == STATUS_OK ? check_end(descriptor, size, sizeof(head), true, ret_why, why_size)
+                               : status;
+}
+
+static enum status check_jpeg(int descriptor, uint64_t size, char *ret_why, size_t why_size)
+{
+    struct jpeg_header header;
+    enum status status = read_header(descriptor, size, &header, ret_why, why_size);
+    if (status == STATUS_OK) {
+        status = decoder_check_size(header.width, header.height, ret_why, why_size);
+    }
+    return status == STATUS_OK
+               ? check_end(descriptor, size, header.scan_at, false, ret_why, why_size)
+               : status;
+}
+
 enum status image_check_file(int descriptor, uint64_t size, char *ret_why, size_t why_size)
 {
     uint8_t magic[8] = {0};
@@ -100,18 +140,11 @@ enum status image_check_file(int descriptor, uint64_t size, char *ret_why, size_
         return status;
     }
     if (decoder_is_png(magic, count)) {
-        status = decoder_allows_png(ret_why, why_size);
-        return status == STATUS_OK ? check_end(descriptor, size, count, true, ret_why, why_size)
-                                   : STATUS_MALFORMED;
+        return check_png(descriptor, size, ret_why, why_size);
     }
-    if (magic[0] != 0xFF || magic[1] != 0xD8) {
-        return refuse("it is neither JPEG nor PNG", ret_why, why_size);
-    }
-    struct jpeg_header header;
-    status = read_header(descriptor, size, &header, ret_why, why_size);
-    return status == STATUS_OK
-               ? check_end(descriptor, size, header.scan_at, false, ret_why, why_size)
-               : status;
+    return magic[0] == 0xFF && magic[1] == 0xD8
+               ? check_jpeg(descriptor, size, ret_why, why_size)
+               : refuse("it is neither JPEG nor PNG", ret_why, why_size);
 }
 
 /* ---- all files of a list ---- */
