@@ -71,12 +71,31 @@ void __wrap_checkpointing_note_written(struct coordinator *coordinator, uint64_t
 void __wrap_checkpointing_note_written(struct coordinator *coordinator, uint64_t step,
                                        enum status status, const char *why, uint64_t now_ms)
 {
+    running->copied = status == STATUS_OK ? step : running->copied;
     if (coordinator->checkpointing.is_written && status == STATUS_OK &&
         running->written_count < CLUSTER_WRITTEN_MAX) {
         running->written[running->written_count++] = step;
     }
     running->failed_count += status == STATUS_IO;
     __real_checkpointing_note_written(coordinator, step, status, why, now_ms);
+}
+
+void __real_generation_note_start(struct generation *generation,
+                                  const struct coordinator *coordinator, uint64_t now_ms);
+void __wrap_generation_note_start(struct generation *generation,
+                                  const struct coordinator *coordinator, uint64_t now_ms);
+
+/* Where the product says from which step the job goes on. */
+void __wrap_generation_note_start(struct generation *generation,
+                                  const struct coordinator *coordinator, uint64_t now_ms)
+{
+    __real_generation_note_start(generation, coordinator, now_ms);
+    const char *reason = generation->recoveries[generation->recovery_count - 1].reason;
+    bool is_arrival = strstr(reason, " has come") != NULL || strstr(reason, " have come") != NULL;
+    running->arrivals += is_arrival;
+    if (is_arrival && generation_begin_step(coordinator) < running->copied) {
+        running->repeats_for_arrival = true;
+    }
 }
 // NOLINTEND(readability-identifier-naming)
 

@@ -50,7 +50,10 @@ struct cluster {
     uint32_t generation;   // that it has closed
     bool has_costs;    // of a job that has completed: it says how long the last loss has held it up
     bool has_gathered; // all members were ready once
-    uint64_t begin_step; // of the first generation
+    uint64_t begin_step;      // of the first generation
+    uint64_t copied;          // steps of the last copy that is whole, in memory or on the disk
+    uint32_t arrivals;        // generations that began because somebody had come
+    bool repeats_for_arrival; // one of them made steps again that a copy had
 
     // Of its checkpoints on the disk.
     bool cannot_write;                     // none can be, as was found before any was begun

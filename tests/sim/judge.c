@@ -202,6 +202,9 @@ const char *judge(const struct scenario *scenario, const struct cluster *cluster
     if (is_completed && !cluster->has_costs) {
         return "the job does not say what a loss has cost";
     }
+    if (cluster->repeats_for_arrival) {
+        return "who has come makes the job repeat steps that it has a copy of";
+    }
     if (scenario->shape.redeals && is_wasteful(scenario, cluster)) {
         return "the job has lost more workers than it may";
     }

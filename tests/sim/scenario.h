@@ -15,7 +15,7 @@
  *                     lasted and enough workers (--min-workers) had no fault that lasted; so does
  *                     each of those workers
  *     it is frugal    workers that had no such fault are not lost, and a job that completes has
- *                     enough left
+ *                     enough left; who comes makes it repeat no step that it has a copy of
  *
  * Some jobs write checkpoints, to a disk that may be full, fail or become read-only, and when the
  * job has ended, may lose what was not synced, or be damaged. Then the job is resumed. That
