@@ -155,12 +155,15 @@ static enum status open_job(struct server *server)
 
 enum status server_open_keeper(struct server *server)
 {
+    const struct server_options *options = server->options;
     const struct keeper_options keeper = {
         .job = &server->job,
-        .resume = server->options->resume,
-        .folder = server->options->folder,
-        .goes_on = server->options->goes_on,
-        .was_completed = server->options->goes_on && history_is_complete(server->options->folder),
+        .resume = options->resume,
+        .folder = options->folder,
+        .goes_on = options->goes_on,
+        .was_completed = options->goes_on && history_is_complete(options->folder),
+        .was_lost = options->resume[0] != '\0' && history_has_run(options->resume) &&
+                    !history_is_complete(options->resume),
         .vault = server->vault,
         .member_count = server->job.workers + job_shard_count(&server->job),
         .wake = wake,

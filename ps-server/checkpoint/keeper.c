@@ -28,6 +28,7 @@ struct keeper {
     struct checkpoint_reader *reader; // NULL: the job begins, or goes on from memory
     bool has_part;
     struct job_part part; // of what the job goes on from
+    uint32_t passed_over; // checkpoints on the way to it
     struct saver *saver;  // NULL: nothing is written
     float *piece;         // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
 
@@ -36,12 +37,14 @@ struct keeper {
     uint32_t news_count, news_capacity;
 };
 
-static void log_lines(const char *notes)
+/* Each is of a checkpoint that was passed over. */
+static void log_lines(struct keeper *keeper, const char *notes)
 {
     while (*notes != '\0') {
         size_t size = strcspn(notes, "\n");
         log_warn("%.*s", (int)size, notes);
         notes += size + (notes[size] == '\n');
+        keeper->passed_over++;
     }
 }
 
@@ -54,6 +57,7 @@ static enum status read_part_of_reader(struct keeper *keeper, char ret_error[ERR
 static enum status take_checkpoint(struct keeper *keeper)
 {
     keeper->has_part = true;
+    keeper->part.resume.passed_over = keeper->passed_over;
     keeper->piece = malloc(SNAPSHOT_PIECE_FLOATS * sizeof(float));
     return keeper->piece != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
@@ -64,18 +68,42 @@ static enum status refuse_checkpoint(const struct keeper *keeper, const char *er
     return STATUS_INVALID;
 }
 
-/* Of the folder that the user has named. */
+/* In the place of the one that is open, opens the one before it, if that is whole and of this job.
+ */
+static enum status open_one_before(struct keeper *keeper)
+{
+    struct checkpoint_place place = {keeper->options.resume, checkpoint_step(keeper->reader)};
+    char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
+    struct checkpoint_reader *last = keeper->reader;
+    enum status status =
+        checkpoint_open_before(&place, &keeper->reader, error, sizeof(error), notes, sizeof(notes));
+    log_lines(keeper, notes);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = read_part_of_reader(keeper, error);
+    checkpoint_reader_close(status == STATUS_OK ? last : keeper->reader);
+    keeper->reader = status == STATUS_OK ? keeper->reader : last;
+    return status;
+}
+
+/* Of the folder that the user has named. A job that was lost between its last checkpoint and its
+ * result goes on from the checkpoint before that. */
 static enum status open_checkpoint(struct keeper *keeper)
 {
     char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
     enum status status = checkpoint_open(keeper->options.resume, &keeper->reader, error,
                                          sizeof(error), notes, sizeof(notes));
-    log_lines(notes);
+    log_lines(keeper, notes);
     if (status != STATUS_OK) {
         log_error("cannot resume: %s", error);
         return STATUS_INVALID;
     }
     status = read_part_of_reader(keeper, error);
+    if (status == STATUS_END_OF_DATA && keeper->options.was_lost &&
+        open_one_before(keeper) == STATUS_OK) {
+        status = STATUS_OK;
+    }
     return status == STATUS_OK ? take_checkpoint(keeper) : refuse_checkpoint(keeper, error);
 }
 
@@ -87,7 +115,7 @@ static enum status open_own(struct keeper *keeper, bool *ret_has_some)
     char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
     while (checkpoint_open_before(&place, &keeper->reader, error, sizeof(error), notes,
                                   sizeof(notes)) == STATUS_OK) {
-        log_lines(notes);
+        log_lines(keeper, notes);
         enum status status = read_part_of_reader(keeper, error);
         bool is_complete = status == STATUS_END_OF_DATA;
         *ret_has_some = status == STATUS_OK || !is_complete || keeper->options.was_completed;
@@ -100,7 +128,7 @@ static enum status open_own(struct keeper *keeper, bool *ret_has_some)
         checkpoint_reader_close(keeper->reader);
         keeper->reader = NULL;
     }
-    log_lines(notes);
+    log_lines(keeper, notes);
     *ret_has_some = false;
     return STATUS_OK;
 }

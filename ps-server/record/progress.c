@@ -187,6 +187,16 @@ static bool has_trained(const struct coordinator *coordinator)
            (generation != NULL && generation->seconds_before > 0);
 }
 
+static void print_resumed(const struct coordinator_resume *resume)
+{
+    printf("the job goes on from the checkpoint of step %llu", (unsigned long long)resume->step);
+    if (resume->passed_over > 0) {
+        printf("; %u newer %s not whole, as the log of ps says", resume->passed_over,
+               resume->passed_over == 1 ? "one is" : "ones are");
+    }
+    printf("\n");
+}
+
 void progress_started(struct progress *progress, const struct coordinator *coordinator)
 {
     if (!progress->is_on) {
@@ -218,8 +228,7 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     }
     print_history(coordinator);
     if (coordinator->resume != NULL) {
-        printf("the job goes on from the checkpoint of step %llu\n",
-               (unsigned long long)coordinator->resume->step);
+        print_resumed(coordinator->resume);
     } else if (has_trained(coordinator)) {
         printf("the job begins again: there is no checkpoint to go on from\n");
     }
