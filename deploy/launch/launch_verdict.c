@@ -61,7 +61,8 @@ static void report_failure(const struct launch *launch, const char *reason,
     log_error("the job failed%s%s; the logs: %s/logs", is_said ? "" : ": ", is_said ? "" : reason,
               launch->options->folder);
     if (culprit != NULL) {
-        log_tail_print(culprit->log, stderr);
+        const struct log_part log = member_log(culprit);
+        log_tail_print(&log, stderr);
     }
 }
 
@@ -82,7 +83,8 @@ static enum exit_code judge_programs(const struct launch *launch)
         printable_make_utf8(reason);
         last_summary_fail(launch->options->folder, reason);
         log_error("%s", reason);
-        log_tail_print(member->log, stderr);
+        const struct log_part log = member_log(member);
+        log_tail_print(&log, stderr);
         return launch->interrupts > 0 ? EXIT_INTERRUPTED : EXIT_FAILED;
     }
     return EXIT_COMPLETED;

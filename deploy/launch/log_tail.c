@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TAIL_BYTES 4096
@@ -29,15 +30,26 @@ static void add_line(struct tail *tail, char *line)
     tail->lines[tail->count++] = line;
 }
 
-static void read_tail(const char *path, struct tail *tail)
+uint64_t log_tail_end(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 ? (uint64_t)found.st_size : 0;
+}
+
+static void read_tail(const struct log_part *part, struct tail *tail)
 {
     tail->count = 0;
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(part->path, "re");
     if (file == NULL) {
         return;
     }
-    // A shorter log is read from its beginning.
-    int is_long = fseek(file, -(TAIL_BYTES - 1), SEEK_END) == 0;
+    uint64_t end = log_tail_end(part->path);
+    bool is_long = end > part->from && end - part->from > TAIL_BYTES - 1;
+    uint64_t at_byte = is_long ? end - (TAIL_BYTES - 1) : part->from;
+    if (fseeko(file, (off_t)at_byte, SEEK_SET) != 0) {
+        fclose(file);
+        return;
+    }
     size_t size = fread(tail->text, 1, sizeof(tail->text) - 1, file);
     fclose(file);
     tail->text[size] = '\0';
@@ -71,29 +83,29 @@ static bool is_disk_full(const char *path)
     return false;
 }
 
-void log_tail_sentence(const char *path, char *ret_text, size_t text_size)
+void log_tail_sentence(const struct log_part *part, char *ret_text, size_t text_size)
 {
     struct tail tail;
     bool has_error = false;
-    read_tail(path, &tail);
+    read_tail(part, &tail);
     const char *line = tail.count > 0 ? tail.lines[tail.count - 1] : "";
     for (size_t i = 0; i < tail.count; i++) {
         bool is_error = strstr(tail.lines[i], " error ") != NULL;
         has_error = has_error || is_error;
         line = is_error ? tail.lines[i] : line;
     }
-    if (!has_error && is_disk_full(path)) {
-        snprintf(ret_text, text_size, "it cannot write to its log %s: %m", path);
+    if (!has_error && is_disk_full(part->path)) {
+        snprintf(ret_text, text_size, "it cannot write to its log %s: %m", part->path);
         return;
     }
     snprintf(ret_text, text_size, "%s", sentence_of(line));
 }
 
-bool log_tail_fault(const char *path, char *ret_fault, size_t fault_size)
+bool log_tail_fault(const struct log_part *part, char *ret_fault, size_t fault_size)
 {
     static const char begin[] = ": --fault ", end[] = " kills itself"; // as common/service/strike.c
     struct tail tail;
-    read_tail(path, &tail);
+    read_tail(part, &tail);
     for (size_t i = tail.count; i-- > 0;) {
         const char *fault = strstr(tail.lines[i], begin);
         if (fault != NULL && strstr(fault, end) != NULL) {
@@ -105,12 +117,12 @@ bool log_tail_fault(const char *path, char *ret_fault, size_t fault_size)
     return false;
 }
 
-void log_tail_print(const char *path, FILE *stream)
+void log_tail_print(const struct log_part *part, FILE *stream)
 {
     struct tail tail;
-    read_tail(path, &tail);
+    read_tail(part, &tail);
     if (tail.count > 0) {
-        fprintf(stream, "the end of %s:\n", path);
+        fprintf(stream, "the end of %s:\n", part->path);
     }
     for (size_t i = 0; i < tail.count; i++) {
         fprintf(stream, "    %s\n", tail.lines[i]);

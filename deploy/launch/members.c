@@ -81,6 +81,7 @@ enum status members_start(struct members *members, size_t index, const struct me
     *member = (struct member){.log_fd = -1};
     snprintf(member->name, sizeof(member->name), "%s", start->name);
     snprintf(member->log, sizeof(member->log), "%s", start->log);
+    member->log_from = log_tail_end(member->log);
     member->host = start->host;
     enum status status = open_log(members, member);
     if (status != STATUS_OK) {
@@ -234,16 +235,22 @@ bool member_was_killed(const struct member *member)
     return member->is_over && (member->is_lost || WIFSIGNALED(member->result));
 }
 
+struct log_part member_log(const struct member *member)
+{
+    return (struct log_part){member->log, member->log_from};
+}
+
 static void describe_end(const struct members *members, size_t index, char *ret_text,
                          size_t text_size)
 {
     const struct member *member = &members->list[index];
     const struct host_link *link = &members->crew->links[member->host];
+    const struct log_part log = member_log(member);
     char fault[FAULT_TEXT_BYTES];
     bool is_killed = WIFSIGNALED(member->result) && WTERMSIG(member->result) == SIGKILL;
     if (member->is_lost) {
         snprintf(ret_text, text_size, "was lost with %s: %s", link->name, link->why);
-    } else if (is_killed && log_tail_fault(member->log, fault, sizeof(fault))) {
+    } else if (is_killed && log_tail_fault(&log, fault, sizeof(fault))) {
         snprintf(ret_text, text_size, "was killed by signal 9, as planned (--fault %s)", fault);
     } else {
         process_describe_end(member->result, ret_text, text_size);
@@ -254,11 +261,12 @@ void members_explain_end(const struct members *members, size_t index, char *ret_
                          size_t text_size)
 {
     const struct member *member = &members->list[index];
+    const struct log_part log = member_log(member);
     describe_end(members, index, ret_text, text_size);
     size_t used = strlen(ret_text);
     if (!member_was_killed(member) && used + 2 < text_size) {
         memcpy(ret_text + used, ": ", 3);
-        log_tail_sentence(member->log, ret_text + used + 2, text_size - used - 2);
+        log_tail_sentence(&log, ret_text + used + 2, text_size - used - 2);
         if (ret_text[used + 2] == '\0') {
             ret_text[used] = '\0'; // its log says nothing
         }

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "deploy/agent/agent_message.h"
 #include "deploy/hosts/crew.h"
+#include "deploy/launch/log_tail.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 struct member {
     char name[MEMBER_NAME_BYTES]; // "worker 3"
     char log[MEMBER_LOG_BYTES];   // its log, in the run folder
+    uint64_t log_from;            // byte of it; before that are lines of processes before this one
     size_t host;
     bool is_started, is_over;
     bool is_lost;        // over because its host was lost
@@ -39,6 +41,9 @@ struct members {
     uint32_t first_id; // of member 0; the others follow
     size_t shown_from; // lines of members from this one on also go to the terminal
 };
+
+/* What it has written to its log. Borrows the member. */
+struct log_part member_log(const struct member *member);
 
 enum status members_init(struct members *members, struct crew *crew, size_t count);
 void members_finish(struct members *members);

@@ -36,7 +36,7 @@ static void check_sentence(const struct tail_test *test, const char *log, const 
 {
     char text[80];
     temp_folder_write(test->folder, "log", log, strlen(log));
-    log_tail_sentence(test->path, text, sizeof(text));
+    log_tail_sentence(&(struct log_part){test->path, 0}, text, sizeof(text));
     assert_string_equal(text, expected);
 }
 
@@ -61,7 +61,7 @@ static void a_log_that_is_empty_or_missing_says_nothing(void **state)
     const struct tail_test *test = *state;
     char text[80] = "x";
     check_sentence(test, "", "");
-    log_tail_sentence("/nowhere/at/all", text, sizeof(text));
+    log_tail_sentence(&(struct log_part){"/nowhere/at/all", 0}, text, sizeof(text));
     assert_string_equal(text, "");
 }
 
@@ -77,7 +77,7 @@ static void a_long_log_is_read_from_its_end(void **state)
     check_sentence(test, log, "line 1999");
     free(log);
     FILE *memory = open_memstream(&printed, &size);
-    log_tail_print(test->path, memory);
+    log_tail_print(&(struct log_part){test->path, 0}, memory);
     fclose(memory);
     assert_non_null(strstr(printed, "\n    2026 warn x host=y: line 1995\n"));
     assert_null(strstr(printed, "line 1994"));
@@ -93,11 +93,37 @@ static void a_planned_kill_is_told(void **state)
         "2026 warn worker rank=1 host=n: --fault rank=1,step=7,kill: this worker kills itself\n";
     char fault[64];
     temp_folder_write(test->folder, "log", log, strlen(log));
-    assert_true(log_tail_fault(test->path, fault, sizeof(fault)));
+    assert_true(log_tail_fault(&(struct log_part){test->path, 0}, fault, sizeof(fault)));
     assert_string_equal(fault, "rank=1,step=7,kill");
     temp_folder_write(test->folder, "log", log, strcspn(log, "\n"));
-    assert_false(log_tail_fault(test->path, fault, sizeof(fault)));
-    assert_false(log_tail_fault("/nowhere/at/all", fault, sizeof(fault)));
+    assert_false(log_tail_fault(&(struct log_part){test->path, 0}, fault, sizeof(fault)));
+    assert_false(log_tail_fault(&(struct log_part){"/nowhere/at/all", 0}, fault, sizeof(fault)));
+}
+
+static void lines_of_processes_before_are_left_out(void **state)
+{
+    const struct tail_test *test = *state;
+    static const char before[] =
+        "2026 error ps host=n: cannot resume: other seed\n"
+        "2026 warn ps host=n: --fault rank=1,step=7,kill: this kills itself\n";
+    static const char now[] = "2026 warn ps host=n: slow\n";
+    char log[512], text[80], *printed = NULL;
+    size_t size = 0;
+    temp_folder_write(test->folder, "log", before, strlen(before));
+    const struct log_part part = {test->path, log_tail_end(test->path)};
+    log_tail_sentence(&part, text, sizeof(text));
+    assert_string_equal(text, "");
+    snprintf(log, sizeof(log), "%s%s", before, now);
+    temp_folder_write(test->folder, "log", log, strlen(log));
+    log_tail_sentence(&part, text, sizeof(text));
+    assert_string_equal(text, "slow");
+    assert_false(log_tail_fault(&part, text, sizeof(text)));
+    FILE *memory = open_memstream(&printed, &size);
+    log_tail_print(&part, memory);
+    fclose(memory);
+    assert_non_null(strstr(printed, ":\n    2026 warn ps host=n: slow\n"));
+    free(printed);
+    assert_int_equal(log_tail_end("/nowhere/at/all"), 0);
 }
 
 #define TAIL_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -110,6 +136,7 @@ int main(void)
         TAIL_TEST(a_log_that_is_empty_or_missing_says_nothing),
         TAIL_TEST(a_long_log_is_read_from_its_end),
         TAIL_TEST(a_planned_kill_is_told),
+        TAIL_TEST(lines_of_processes_before_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
