@@ -372,6 +372,21 @@ bool table_is_comparable(const struct run_folder *a, const struct run_folder *b)
            is_synchronous(b) && !has_bits_of_nccl(a) && !has_bits_of_nccl(b);
 }
 
+/* " (data=D, seed=S)": of what tells runs of the table apart. */
+static void print_apart(FILE *stream, const struct run_folder *runs, size_t count, size_t run)
+{
+    char text[CELL_BYTES];
+    const char *separator = " (";
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        if (columns[k].tells_apart && is_shown(runs, count, k)) {
+            table_cell(runs, run, k, text, sizeof(text));
+            fprintf(stream, "%s%s=%s", separator, columns[k].heading, text);
+            separator = ", ";
+        }
+    }
+    fprintf(stream, "%s", separator[0] == ',' ? ")" : "");
+}
+
 /* The verdict on the runs that are comparable with run `first`, if it is the first of them. */
 static void print_verdict(FILE *stream, const struct run_folder *runs, size_t count, size_t first)
 {
@@ -396,8 +411,10 @@ static void print_verdict(FILE *stream, const struct run_folder *runs, size_t co
         alike++;
     }
     if (alike > 1) {
-        fprintf(stream, "same bits: %zu runs with N = %.0f end with the same parameters (%.12s)\n",
-                alike, run_folder_number(&runs[first], "workers"), digest);
+        fprintf(stream, "same bits: %zu runs with N = %.0f", alike,
+                run_folder_number(&runs[first], "workers"));
+        print_apart(stream, runs, count, first);
+        fprintf(stream, " end with the same parameters (%.12s)\n", digest);
     }
 }
 

@@ -198,6 +198,20 @@ static void data_and_seed_are_shown_where_runs_differ_in_them(void **state)
     free(text);
 }
 
+static void verdicts_say_of_which_data_and_seed_they_are(void **state)
+{
+    struct table_test *test = *state;
+    for (int i = 0; i < 4; i++) {
+        add(test, &(struct sample_run){.mode = i % 2 == 0 ? "ring" : "ps-sync", .servers = i % 2});
+        json_object_set_new(test->runs[i].summary, "dataset",
+                            json_string(i < 2 ? "cifar10:/d" : "synthetic:cifar10:/d"));
+    }
+    check_verdicts(test,
+                   "same bits: 2 runs with N = 2 (data=cifar10:/d) end with the same parameters "
+                   "(111111111111)\nsame bits: 2 runs with N = 2 (data=synthetic:cifar10:/d) "
+                   "end with the same parameters (111111111111)\n");
+}
+
 static void predictions_stand_beside_what_was_measured_where_there_are_some(void **state)
 {
     struct table_test *test = *state;
@@ -437,6 +451,7 @@ int main(void)
         cmocka_unit_test(values_are_quoted_for_csv_where_they_must_be),
         TABLE_TEST(cells_show_what_people_compare),
         TABLE_TEST(data_and_seed_are_shown_where_runs_differ_in_them),
+        TABLE_TEST(verdicts_say_of_which_data_and_seed_they_are),
         TABLE_TEST(predictions_stand_beside_what_was_measured_where_there_are_some),
         TABLE_TEST(the_number_of_loader_threads_says_whether_it_was_found),
         TABLE_TEST(what_a_run_does_not_have_is_a_dash),
