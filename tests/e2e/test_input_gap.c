@@ -57,6 +57,8 @@ static void check_table(const char *folder)
     fclose(file);
     assert_non_null(strstr(text, "| synthetic images/s | input gap |"));
     assert_non_null(strstr(text, "| loader threads |"));
+    assert_non_null(strstr(text, "| data | seed |"));
+    assert_non_null(strstr(text, "| synthetic:fashion-mnist:"));
     assert_non_null(strstr(text, " (auto) |"));
 }
 

@@ -1,13 +1,16 @@
 /* Fuzzes the decoding of image files: the head of a JPEG says the same however much follows it, and
  * what can be decoded is decoded to the same pixels each time, in whatever the decoder did before.
- */
+ * The look at both ends of a file, before a job, has a reason for what it refuses. */
 #include "worker/data/images/decoder.h"
+#include "worker/data/images/image_check.h"
 #include "worker/data/images/jpeg_header.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define SIZE       16
 #define PIXELS     (DECODER_CHANNELS * SIZE * SIZE)
@@ -63,6 +66,18 @@ static bool is_small(const uint8_t *bytes, size_t size)
     return (uint64_t)header.width * header.height <= PIXELS_MAX;
 }
 
+static void check_ends(const uint8_t *bytes, size_t size)
+{
+    static int file = -1;
+    char why[DECODER_WHY_BYTES] = "";
+    file = file < 0 ? memfd_create("image", MFD_CLOEXEC) : file;
+    if (file < 0 || ftruncate(file, 0) != 0 || pwrite(file, bytes, size, 0) != (ssize_t)size) {
+        return;
+    }
+    enum status status = image_check_file(file, size, why, sizeof(why));
+    assert(status == (why[0] == '\0' ? STATUS_OK : STATUS_MALFORMED));
+}
+
 /* A part of an image that can be decoded can be, too, and of others none. */
 static void check_part(struct decoder *used, struct decoder *fresh, const uint8_t *bytes,
                        size_t size, enum status expected)
@@ -84,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct decoder *fresh;
     uint8_t first[PIXELS], second[PIXELS];
     char why[DECODER_WHY_BYTES] = "";
+    check_ends(bytes, size);
     if (!is_small(bytes, size) || (used == NULL && decoder_create(SIZE, &used) != STATUS_OK) ||
         decoder_create(SIZE, &fresh) != STATUS_OK) {
         return 0;
