@@ -8,12 +8,13 @@
 
 static void begin_table(FILE *page)
 {
-    fprintf(page,
-            "<p class=\"note\">To go on: from each loss, as it was noticed, until all trained "
-            "again. During: between the last measurement before the first fault and the first one "
-            "behind the steps that it disturbed. Moved: what members fetched to go on from. More, "
-            "and bits: against the same job without faults.</p>\n<div "
-            "class=\"scroll\"><table><thead><tr>");
+    fprintf(
+        page,
+        "<p class=\"note\">To go on: from each loss, as it was noticed, until all trained "
+        "again. During: between the last measurement before the first fault or loss and the first "
+        "one behind the steps that it disturbed. Moved: what members fetched to go on from. More, "
+        "and bits: against the same job without either.</p>\n<div "
+        "class=\"scroll\"><table><thead><tr>");
     for (size_t k = 0; k < FAULT_COLUMNS; k++) {
         fprintf(page, "<th>%s</th>", fault_cost_headings[k]);
     }

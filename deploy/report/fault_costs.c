@@ -26,6 +26,12 @@ static bool has_faults(const struct run_folder *run)
     return faults[0] != '\0' && strcmp(faults, "none") != 0;
 }
 
+/* Whether it has faults (--fault), or has lost somebody without them. */
+static bool is_disturbed(const struct run_folder *run)
+{
+    return has_faults(run) || json_array_size(json_object_get(run->details, "recoveries")) > 0;
+}
+
 /* Whether the two have the same job, but for faults. */
 static bool is_same_job(const struct run_folder *a, const struct run_folder *b)
 {
@@ -41,12 +47,12 @@ static bool is_same_job(const struct run_folder *a, const struct run_folder *b)
     return options != NULL && json_object_size(options) == json_object_size(others);
 }
 
-/* The run without faults; NULL: there is none. */
+/* The run without faults and losses; NULL: there is none. */
 static const struct run_folder *find_undisturbed(const struct run_folder *runs, size_t count,
                                                  const struct run_folder *run)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!has_faults(&runs[i]) && run_folder_is_completed(&runs[i]) &&
+        if (!is_disturbed(&runs[i]) && run_folder_is_completed(&runs[i]) &&
             is_same_job(run, &runs[i])) {
             return &runs[i];
         }
@@ -66,7 +72,8 @@ static uint64_t whole_of(const json_t *object, const char *key)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* The first step that a fault strikes, from 1, and the last one that it disturbs. */
+/* The first step that a fault strikes, or that is made again after a loss, from 1, and the last one
+ * that is disturbed. */
 static struct fault_window find_window(const struct run_folder *run)
 {
     const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
@@ -85,7 +92,7 @@ static struct fault_window find_window(const struct run_folder *run)
     {
         uint64_t begin = whole_of(recovery, "begin_step") + 1;
         uint64_t lost = whole_of(recovery, "lost_step") + 1;
-        window.first = begin < window.first ? begin : window.first;
+        window.first = window.first == 0 || begin < window.first ? begin : window.first;
         window.last = lost > window.last ? lost : window.last;
     }
     return window;
@@ -125,7 +132,7 @@ bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
 {
     const struct run_folder *run = &runs[index];
     struct fault_cost cost = {.bits = FAULT_BITS_UNKNOWN};
-    if (!has_faults(run)) {
+    if (!is_disturbed(run)) {
         return false;
     }
     add_recoveries(run, &cost);
@@ -184,7 +191,7 @@ static int find_width(const struct run_folder *runs, size_t count)
     size_t width = 24;
     for (size_t i = 0; i < count; i++) {
         size_t length = strnlen(runs[i].label, FAULT_CELL_BYTES - 1);
-        width = has_faults(&runs[i]) && length > width ? length : width;
+        width = is_disturbed(&runs[i]) && length > width ? length : width;
     }
     return (int)width;
 }
@@ -201,7 +208,7 @@ void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count
             continue;
         }
         if (!has_head) {
-            fprintf(stream, "faults:\n");
+            fprintf(stream, "faults and losses:\n");
             print_row(stream, width, fault_cost_headings[0], &fault_cost_headings[1]);
             has_head = true;
         }

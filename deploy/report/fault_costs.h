@@ -1,4 +1,4 @@
-/* What the faults of a job (--fault) have cost it. */
+/* What faults (--fault), and losses that nobody has planned, have cost a job. */
 #ifndef DEPLOY_REPORT_FAULT_COSTS_H
 #define DEPLOY_REPORT_FAULT_COSTS_H
 
@@ -12,7 +12,7 @@
 #define FAULT_COLUMNS    11
 #define FAULT_CELL_BYTES 64
 
-/* How a run's last parameters compare with those of the same job without faults. */
+/* How a run's last parameters compare with those of the same job without faults and losses. */
 enum fault_bits { FAULT_BITS_UNKNOWN, FAULT_BITS_SAME, FAULT_BITS_OTHER };
 
 struct fault_cost {
@@ -27,7 +27,8 @@ struct fault_cost {
     enum fault_bits bits; // UNKNOWN: there is no such one, or this one has failed
 };
 
-/* False if the run's job has no faults. The runs beside it may have one without. */
+/* False if the run's job has no faults, and has lost nobody. The runs beside it may have one
+ * without. */
 bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
                      struct fault_cost *ret_cost);
 
@@ -36,7 +37,7 @@ extern const char *const fault_cost_headings[FAULT_COLUMNS];
 void fault_cost_format(const struct run_folder *run, const struct fault_cost *cost,
                        char ret_cells[FAULT_COLUMNS][FAULT_CELL_BYTES]);
 
-/* A table with a row for each run that has faults, as text; nothing if no run has. */
+/* A table with a row for each run that has faults or losses, as text; nothing if no run has. */
 void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count);
 
 #endif

@@ -386,7 +386,7 @@ static void compare_says_what_a_fault_has_cost(void **state)
     // Two jobs with three workers, and local, which has no rank 1: one with the fault, one without.
     const char *output = program_output(&job.run);
     assert_non_null(strstr(output, "[3/3]"));
-    const char *costs = strstr(output, "faults:");
+    const char *costs = strstr(output, "faults and losses:");
     assert_non_null(costs);
     const char *row = strstr(costs, "ring, N = 3, faults       1 ");
     assert_non_null(row);
@@ -412,7 +412,7 @@ static void a_sweep_says_what_a_fault_has_cost(void **state)
                                 NULL};
     program_start(&job.run, job.folder, "deploy/ringside", false, args, NULL);
     assert_int_equal(program_wait(&job.run), 0);
-    const char *costs = strstr(program_output(&job.run), "faults:\n");
+    const char *costs = strstr(program_output(&job.run), "faults and losses:\n");
     assert_non_null(costs);
     const char *row = strstr(costs, "worker 1 killed at step 3  1 ");
     assert_non_null(row);

@@ -22,6 +22,9 @@ static struct run_folder make_run(const char *fault, const char *mode, const cha
                             "params_digest", digest, "seconds", seconds);
     run.job = json_pack("{s:{s:s, s:s, s:s}}", "options", "fault", fault, "mode", mode, "on-loss",
                         "shrink");
+    if (strcmp(fault, "none") == 0) {
+        return run; // and has lost nobody
+    }
     run.details =
         json_pack("{s:[{s:i, s:i, s:i, s:I, s:f}, {s:i, s:i, s:i, s:I, s:f}]}", "recoveries",
                   "begin_step", 10, "lost_step", 14, "steps_redone", 4, "bytes",
@@ -91,6 +94,22 @@ static void a_coordinator_that_was_done_without_has_held_nobody_up(void **state)
     close_runs(&run, 1);
 }
 
+/* Somebody has killed a worker: there is no --fault. */
+static void a_loss_that_nobody_has_planned_has_its_row(void **state)
+{
+    (void)state;
+    struct run_folder runs[] = {make_run("rank=1,step=15,kill", "ring", "aa", 12),
+                                make_run("none", "ring", "aa", 10)};
+    json_object_set_new(json_object_get(runs[0].job, "options"), "fault", json_string("none"));
+    struct fault_cost cost;
+    assert_true(fault_cost_find(runs, 2, 0, &cost));
+    assert_int_equal(cost.losses, 2);
+    assert_true(cost.whole_seconds == 2);
+    assert_int_equal(cost.bits, FAULT_BITS_SAME);
+    assert_false(fault_cost_find(runs, 2, 1, &cost));
+    close_runs(runs, 2);
+}
+
 static void without_a_job_to_compare_with_bits_are_not_known(void **state)
 {
     (void)state;
@@ -133,6 +152,7 @@ int main(void)
         cmocka_unit_test(losses_are_added_up_and_compared_with_the_job_without_faults),
         cmocka_unit_test(counts_that_are_none_count_as_nothing),
         cmocka_unit_test(a_coordinator_that_was_done_without_has_held_nobody_up),
+        cmocka_unit_test(a_loss_that_nobody_has_planned_has_its_row),
         cmocka_unit_test(without_a_job_to_compare_with_bits_are_not_known),
         cmocka_unit_test(the_table_and_the_page_have_a_row_for_each_run_with_faults),
     };
