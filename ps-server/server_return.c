@@ -88,6 +88,7 @@ static enum status make_generation(const struct server *server, const struct mes
         .restarts = was_away ? generation_restarts(last) + 1 : last->restarts_before,
         .was_away = was_away,
         .before = was_away ? last->generation : NULL,
+        .fetched_bytes = was_away ? last->fetched_bytes : 0,
     };
     enum status status = returning_generation(back, job, &past, clock_now_ms(), ret_generation);
     if (status == STATUS_OK) {

@@ -405,8 +405,6 @@ void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
             log_debug("heartbeat not sent");
         }
     }
-    if (!member->is_alone) {
-        member->alone_step = step;
-    }
+    member->step = step;
     member_judge(member, now_ms);
 }

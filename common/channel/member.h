@@ -24,7 +24,7 @@
 #define MEMBER_CLOCK_MS     100 // between questions for the coordinator's clock, for a timeline
 #define MEMBER_TURN_MS      250
 
-// When the coordinator's connection closes, its last messages may still have to be received.
+// When the coordinator's connection closes, its last messages may still be on their way to us.
 #define MEMBER_CLOSED_MS 1000
 
 // A process that waits to join first says so after this time, or after stall_warn_ms if that is
@@ -69,7 +69,8 @@ struct member {
     bool is_alone;                 // knocks at the endpoint, until member_return or STOP
     bool must_knock;               // nothing was said yet on the connection that there is
     uint64_t alone_ms, knocked_ms; // since when; when the newest connection was made
-    uint64_t lost_ms, alone_step;  // the coordinator's last sign; the step when it was missed
+    uint64_t step, sign_ms;        // at the last tick; the sign that alone_step is of
+    uint64_t lost_ms, alone_step;  // the coordinator's last sign, and the step then
     uint32_t term;                 // coordinators that have taken it in since its generation began
 
     // Why the coordinator ended the job, once it did.

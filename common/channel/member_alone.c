@@ -31,6 +31,13 @@ bool member_reconnect(struct member *member)
     return true;
 }
 
+/* Keeps the step at the coordinator's last sign: those made since are made without it. */
+static void note_sign(struct member *member)
+{
+    member->sign_ms = member->coordinator_heard_ms;
+    member->alone_step = member->step;
+}
+
 /* The coordinator was killed, or is silent, and this member goes on. */
 static void begin_alone(struct member *member, uint64_t lost_ms, uint64_t now_ms)
 {
@@ -53,7 +60,7 @@ void member_come_back(struct member *member, uint64_t now_ms)
     }
     if (!member->is_alone) {
         log_info("the coordinator was away, and asks who is there");
-        begin_alone(member, now_ms, now_ms);
+        begin_alone(member, member->sign_ms, now_ms); // the one before this
     }
     member->must_knock = true;
 }
@@ -152,6 +159,9 @@ void member_judge(struct member *member, uint64_t now_ms)
         member->closed_ms = attention_excuse(member->closed_ms, away_ms, now_ms);
     } else if (transport_has_left(member->channel->transport, member->coordinator)) {
         member->closed_ms = now_ms;
+        note_sign(member);
+    } else if (member->coordinator_heard_ms != member->sign_ms) {
+        note_sign(member);
     }
     bool is_closed = member->closed_ms != 0 && now_ms - member->closed_ms >= MEMBER_CLOSED_MS;
     bool is_silent = now_ms - member->coordinator_heard_ms >= member->patience_ms;

@@ -130,7 +130,7 @@ struct wire_back {
     uint64_t snapshot_step; // the newest that it has offered, and has no more; 0: none
     uint64_t trained_ms;    // since its generation has begun to train; 0: it has not
     uint64_t alone_ms;      // since the last sign of the coordinator that it has lost
-    uint64_t alone_step;    // its step when it noticed that
+    uint64_t alone_step;    // its step at that sign
     uint64_t commit_step;   // if has_commit: after how many steps
     uint32_t term;          // how many coordinators have taken it in since its generation began
     bool has_commit;        // of a program that commits: it has something to go back to

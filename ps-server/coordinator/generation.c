@@ -280,7 +280,7 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     }
     struct recovery *recovery = &generation->recoveries[generation->recovery_count - 1];
     if (generation->recovery_count > 1) {
-        recovery[-1].bytes = last->fetched_bytes;
+        recovery[-1].bytes += last->fetched_bytes; // none of those who come back anew: it is told
     }
     snprintf(recovery->reason, sizeof(recovery->reason), "%s", last->reason);
     recovery->lost_step = most_steps(last);

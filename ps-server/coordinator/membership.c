@@ -133,7 +133,7 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     slot->sighting =
         (struct sighting){.host_id = member->host_id, .process_id = member->process_id};
     snprintf(slot->host, sizeof(slot->host), "%s", member->host);
-    slot->is_waiting = false;
+    slot->is_waiting = slot->is_asked_back = false;
     slot_hear(slot, 0, now_ms);
     *ret_index = index;
     return STATUS_OK;

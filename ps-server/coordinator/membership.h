@@ -51,6 +51,8 @@ struct slot {
     struct sighting sighting;               // of its process
     uint32_t cores;                         // of its host, for it; 0: not known
     bool asks_choices;                      // and has no answer yet: see choices.h
+    bool is_asked_back;                     // and has not answered yet: see returning.h
+    uint64_t alone_step;                    // of one that is back: at its coordinator's last sign
     uint64_t choices_digest;                // of how its device computes; 0: it has no choice
     uint64_t heard_ms;                      // last sign of life
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not

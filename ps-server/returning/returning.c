@@ -2,9 +2,7 @@
 #include "ps-server/returning/returning.h"
 
 #include "common/job/carriers.h"
-#include "common/job/faults.h"
 #include "common/job/job_modes.h"
-#include "common/job/job_resume.h"
 #include "common/job/job_text.h"
 #include "common/job/phases.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
@@ -20,54 +18,6 @@ _Static_assert(WIRE_OPTIMIZER_BYTES == JOB_OPTIMIZER_TEXT_BYTES, "READY's text a
 bool returning_may_begin(const struct coordinator *coordinator)
 {
     return coordinator->state == COORDINATOR_GATHERING && coordinator->generation == NULL;
-}
-
-/* The coordinator may have been killed by a fault of its job, which whoever has started this one
- * has struck off: it does not strike again. */
-static void forget_fault(struct job *job, const struct job *own)
-{
-    const struct faults faults = faults_of(job), left = faults_of(own);
-    const struct fault *kill = faults_next_kill(&faults), *next = faults_next_kill(&left);
-    bool has_shard = job->servers > 0 && job_first_server(job) == 0;
-    bool is_coordinators = kill != NULL && kill->place == FAULT_AT_SHARD && has_shard &&
-                           kill->number % job->servers == 0;
-    if (is_coordinators && (next == NULL || next->place != kill->place ||
-                            next->number != kill->number || next->step != kill->step)) {
-        faults_forget_kill(job);
-    }
-}
-
-/* The job as it would have to be asked for: after losses, a program that commits has fewer
- * processes than it began with. */
-static struct job as_is(const struct job *own, const struct job *job)
-{
-    struct job like = *own;
-    if (job_may_commit(job) && job->workers < own->workers) {
-        like.workers = job->workers;
-        like.global_batch = like.batch * like.workers;
-    }
-    return like;
-}
-
-enum status returning_read_job(const struct message *back, const struct job *own,
-                               struct job *ret_job, char *ret_why, size_t why_size)
-{
-    char error[OPTION_ERROR_BYTES];
-    enum status status = job_decode(back->text, ret_job, error, sizeof(error));
-    if (status == STATUS_OK) {
-        const struct job like = as_is(own, ret_job);
-        status = job_check_resume(back->text, &like, error, sizeof(error));
-    }
-    if (status == STATUS_OK && !job_outlasts_coordinator(ret_job)) {
-        snprintf(error, sizeof(error), "its job does not outlast its coordinator");
-        status = STATUS_INVALID;
-    }
-    if (status != STATUS_OK) {
-        snprintf(ret_why, why_size, "%s", error);
-        return status;
-    }
-    forget_fault(ret_job, own);
-    return STATUS_OK;
 }
 
 bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back)
@@ -114,6 +64,9 @@ enum status returning_generation(const struct message *back, const struct job *j
              "the coordinator was %s, and the workers trained on",
              past->was_away ? "away" : "lost");
     last->processes = next.process_count;
+    if (next.recovery_count > 1) {
+        last[-1].bytes += past->fetched_bytes;
+    }
     *ret_generation = next;
     return STATUS_OK;
 }
@@ -218,6 +171,7 @@ static void fill_slot(struct slot *slot, const struct message *back, uint64_t no
     snprintf(slot->device, sizeof(slot->device), "%s", member->device);
     snprintf(slot->digest, sizeof(slot->digest), "%s", member->params_digest);
     slot->choices_digest = member->choices_digest;
+    slot->alone_step = back->back->alone_step;
     slot_hear(slot, back->step, now_ms);
 }
 
@@ -277,15 +231,15 @@ static void go_on(const struct returning *returning, struct generation *generati
     const struct membership *membership = &coordinator->membership;
     struct recovery *recovery = &generation->recoveries[generation->recovery_count - 1];
     for (uint32_t i = 0; i < membership->worker_count; i++) {
-        uint64_t step = membership->workers[i].step;
-        recovery->lost_step = step > recovery->lost_step ? step : recovery->lost_step;
+        const struct slot *slot = &membership->workers[i];
+        uint64_t alone = slot->step > slot->alone_step ? slot->step - slot->alone_step : 0;
+        recovery->lost_step = slot->step > recovery->lost_step ? slot->step : recovery->lost_step;
+        recovery->steps_meanwhile =
+            alone > recovery->steps_meanwhile ? alone : recovery->steps_meanwhile;
     }
     recovery->begin_step = recovery->lost_step; // none is made again
     recovery->ranks = carriers_present(&coordinator->carriers);
     recovery->trained_on = true;
-    recovery->steps_meanwhile = recovery->lost_step > returning->alone_step
-                                    ? recovery->lost_step - returning->alone_step
-                                    : 0;
     recovery->seconds = (double)(now_ms - generation->lost_ms) / 1000;
     coordinator->sums.round = returning->sum_round;
     coordinator->term = returning->term < UINT32_MAX ? returning->term + 1 : UINT32_MAX;
@@ -294,11 +248,25 @@ static void go_on(const struct returning *returning, struct generation *generati
     coordinator_enter(coordinator, COORDINATOR_TRAINING, now_ms);
 }
 
+/* Whether all are there, and what they have said of the time without a coordinator is fresh. */
+static bool are_all_back(const struct membership *membership)
+{
+    uint32_t count = membership->worker_count + membership->server_count;
+    bool is_asked = false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct slot *slot = i < membership->worker_count
+                                      ? &membership->workers[i]
+                                      : &membership->servers[i - membership->worker_count];
+        is_asked = is_asked || slot->is_asked_back;
+    }
+    return !is_asked && membership_everybody_is(membership, SLOT_CONNECTED);
+}
+
 /* If that was the last one. */
 static void look_for_all(const struct returning *returning, struct generation *generation,
                          struct coordinator *coordinator, uint64_t now_ms)
 {
-    if (!membership_everybody_is(&coordinator->membership, SLOT_CONNECTED)) {
+    if (!are_all_back(&coordinator->membership)) {
         return;
     }
     if (returning->is_anew) {
@@ -329,9 +297,6 @@ static void note_absence(struct returning *returning, struct generation *generat
     if (back->member->role != ROLE_WORKER) {
         return;
     }
-    if (of->alone_step > returning->alone_step) {
-        returning->alone_step = of->alone_step;
-    }
     if (of->has_commit && of->commit_step >= returning->commit_step) {
         returning->has_commit = true;
         returning->commit_step = of->commit_step;
@@ -343,6 +308,39 @@ static bool is_same_process(const struct slot *slot, const struct wire_member *m
 {
     return slot->state == SLOT_CONNECTED && slot->number == member->rank &&
            slot->process_id == member->process_id && strcmp(slot->host, member->host) == 0;
+}
+
+/* Its BACK may have waited here while this process stood still, or before there was one. It says
+ * once more how far it is, and for how long it has had no coordinator. */
+static void ask_back(const struct coordinator *coordinator, struct slot *slot)
+{
+    const struct message ask = {.kind = MESSAGE_HEARTBEAT, .reason = STATUS_AGAIN};
+    slot->is_asked_back = true;
+    coordinator_port_send(&coordinator->port, slot->peer, &ask);
+}
+
+/* Takes what one that has its place says: first, and when it is asked. */
+static void take_words(struct returning *returning, struct generation *generation,
+                       struct coordinator *coordinator, const struct sender *at,
+                       const struct message *back, uint64_t now_ms)
+{
+    bool has_sum = at->role != ROLE_WORKER || note_sum(returning, back); // also if they join anew
+    if (!has_sum || !goes_on(returning, coordinator, back)) {
+        returning->is_anew = true;
+    }
+    fill_slot(at->slot, back, now_ms);
+    uint32_t first = at->role == ROLE_WORKER ? 0 : coordinator->membership.worker_count;
+    coordinator->checkpointing.shares[first + at->index].last = back->back->snapshot_step;
+    note_absence(returning, generation, back, now_ms);
+}
+
+static void note_peer(struct generation *generation, const struct sender *at, uint64_t peer)
+{
+    at->slot->peer = peer;
+    at->slot->closed_ms = 0;
+    if (at->role == ROLE_WORKER) {
+        generation->workers[at->index].peer = peer;
+    }
 }
 
 /* Gives it its place. False: there is none. */
@@ -362,18 +360,11 @@ static bool take_place(struct returning *returning, struct generation *generatio
         return false;
     }
     at = membership_member(membership, member.role, index);
-    bool has_sum = !is_worker || note_sum(returning, back); // also of those who join anew
-    if (!has_sum || !goes_on(returning, coordinator, back)) {
-        returning->is_anew = true;
-    }
-    if (is_worker) {
-        generation->workers[index].peer = peer;
-        at.slot->has_commit = true; // if any of them has one: see share_commit
-    }
-    fill_slot(at.slot, back, now_ms);
+    at.slot->has_commit = is_worker; // if any of them has one: see share_commit
+    note_peer(generation, &at, peer);
     slot_enter(membership, at.slot, SLOT_CONNECTED, now_ms);
-    uint32_t share = is_worker ? index : membership->worker_count + index;
-    coordinator->checkpointing.shares[share].last = back->back->snapshot_step;
+    take_words(returning, generation, coordinator, &at, back, now_ms);
+    ask_back(coordinator, at.slot);
     return true;
 }
 
@@ -384,28 +375,32 @@ bool returning_take(struct returning *returning, struct generation *generation,
     struct membership *membership = &coordinator->membership;
     const struct wire_member *member = back->member;
     struct sender at;
+    bool is_gathering = coordinator->state == COORDINATOR_GATHERING;
     if (membership_find(membership, peer, &at)) {
-        return true; // said twice
+        if (is_gathering && at.slot->is_asked_back) {
+            at.slot->is_asked_back = false;
+            take_words(returning, generation, coordinator, &at, back, now_ms);
+            look_for_all(returning, generation, coordinator, now_ms);
+        }
+        return true; // or said twice
     }
     at = membership_member(membership, member->role, back->rank);
-    if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL) {
+    if (!is_gathering || at.slot == NULL) {
         return false;
     }
     if (is_same_process(at.slot, member)) {
-        at.slot->peer = peer;
-        at.slot->closed_ms = 0;
-        fill_slot(at.slot, back, now_ms);
+        note_peer(generation, &at, peer);
+        take_words(returning, generation, coordinator, &at, back, now_ms);
+        ask_back(coordinator, at.slot);
         return true;
     }
     if (at.slot->state != SLOT_FREE ||
         !take_place(returning, generation, coordinator, peer, back, now_ms)) {
         return false;
     }
-    note_absence(returning, generation, back, now_ms);
     coordinator_port_say(&coordinator->port, false, "%s %u is back: host=%s pid=%llu",
                          role_name(member->role), member->rank, member->host,
                          (unsigned long long)member->process_id);
-    look_for_all(returning, generation, coordinator, now_ms);
     return true;
 }
 

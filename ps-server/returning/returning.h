@@ -5,6 +5,10 @@
  * job id, their processes, and the step that they have reached. It waits for all of them as a later
  * generation does for those that come back (generation.h); who does not come is lost.
  *
+ * What a member says first may have waited in a socket, so it is asked to say it again (HEARTBEAT
+ * with AGAIN): how many steps it has made, and since when it has had no coordinator, are those of
+ * its answer.
+ *
  * Once all are there it goes on to TRAINING at once if they train, which workers of a ring do, and
  * GO lets them tell what they have to tell. Nothing is decided anew: what was decided, members
  * know, and sums that some of them have not got are sent again as others have them.
@@ -30,7 +34,6 @@ struct returning {
     uint64_t begin_step, sum_round; // of the job; of those that are back, the newest
     double *sum;                    // (sum_count) that one, owned; NULL: not known
     uint32_t sum_count;
-    uint64_t alone_step;  // the newest at which one of them has missed its coordinator
     uint64_t commit_step; // if has_commit: the newest, of a program that commits
     uint32_t phase;       // that they train in
     uint32_t term;        // how many coordinators have taken them in before
@@ -54,6 +57,7 @@ struct returning_past {
     uint32_t restarts;               // in all, with this one
     bool was_away;                   // it is the same coordinator, which they have missed
     const struct generation *before; // then: the one that it had; NULL: none. Borrowed
+    uint64_t fetched_bytes;          // then: by members, of what that one went on from
 };
 
 /* Fills the generation of those who are to come back. Until generation_finish. */
@@ -73,8 +77,8 @@ void returning_begin(struct returning *returning, const struct message *back, co
 /* What they had when their generation began is not known: nobody can be taken in as it is. */
 void returning_forget(struct returning *returning);
 
-/* Takes one that is back. The last one lets training go on, or the next generation begin. False: it
- * has no place, and nothing has changed. */
+/* Takes one that is back, and asks it to say so again. The last answer lets training go on, or the
+ * next generation begin. False: it has no place, and nothing has changed. */
 bool returning_take(struct returning *returning, struct generation *generation,
                     struct coordinator *coordinator, uint64_t peer, const struct message *back,
                     uint64_t now_ms);

@@ -30,6 +30,17 @@ static bool has_costs(const struct coordinator *coordinator)
                                      (double)(coordinator->started_ms - generation->lost_ms) / 1000;
 }
 
+static void note_absence(struct cluster *cluster, const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    if (generation != NULL) {
+        const struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
+        cluster->trained_on = last->trained_on;
+        cluster->away_s = last->seconds;
+        cluster->steps_meanwhile = last->steps_meanwhile;
+    }
+}
+
 // NOLINTBEGIN(readability-identifier-naming): the linker's names
 void __real_progress_closing(struct progress *progress, const struct coordinator *coordinator);
 void __wrap_progress_closing(struct progress *progress, const struct coordinator *coordinator);
@@ -43,6 +54,7 @@ void __wrap_progress_closing(struct progress *progress, const struct coordinator
     running->workers_left = coordinator->carriers.processes;
     running->generation = coordinator->generation != NULL ? coordinator->generation->number : 0;
     running->has_costs = has_costs(coordinator);
+    note_absence(running, coordinator);
     running->begin_step =
         coordinator->resume != NULL && running->generation == 0 ? coordinator->resume->step : 0;
     running->has_gathered = running->generation > 0 || coordinator->phase_layout.bucket_count > 0;

@@ -48,8 +48,11 @@ struct cluster {
     uint32_t workers_lost; // one that comes back may be lost again
     uint32_t workers_left; // of the last generation
     uint32_t generation;   // that it has closed
-    bool has_costs;    // of a job that has completed: it says how long the last loss has held it up
-    bool has_gathered; // all members were ready once
+    bool has_costs;  // of a job that has completed: it says how long the last loss has held it up
+    bool trained_on; // the last loss was that of the coordinator alone
+    double away_s;   // then: for how long there was none, and the steps that were made meanwhile
+    uint64_t steps_meanwhile;
+    bool has_gathered;        // all members were ready once
     uint64_t begin_step;      // of the first generation
     uint64_t copied;          // steps of the last copy that is whole, in memory or on the disk
     uint32_t arrivals;        // generations that began because somebody had come

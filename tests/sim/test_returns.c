@@ -10,6 +10,8 @@
  *                     leaves its generation; elsewhere no process ends, and each loss makes one
  *                     generation
  *     it is one       one that was away gives up nobody, whatever it had decided
+ *     it is honest    where training goes on, it says how long it was away, and how many steps were
+ *                     made meanwhile
  *     it is bounded   without another coordinator, members end when --outlast is over */
 #include "tests/sim/cluster.h"
 #include "tests/sim/disk.h"
@@ -49,6 +51,8 @@ struct plan {
 static struct cluster cluster;
 static struct plan plan;
 static uint32_t killed;
+static uint64_t lost_ns, found_ns; // when that happened last
+static uint64_t lost_step, found_step;
 static bool is_fair; // whenever it was killed, all workers trained
 
 static void kill_it(void *data);
@@ -69,8 +73,19 @@ static void cut(bool is_cut)
     }
 }
 
+static uint64_t most_steps(void)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < plan.shape.workers; i++) {
+        most = cluster.trainings[i].step > most ? cluster.trainings[i].step : most;
+    }
+    return most;
+}
+
 static void lose_it(void)
 {
+    lost_ns = world_now_ns();
+    lost_step = most_steps();
     static const char *const said[] = {"is killed", "is stopped", "is cut off"};
     story_say("the coordinator %s", said[plan.way]);
     if (plan.way == KILLED) {
@@ -85,6 +100,8 @@ static void lose_it(void)
 static void find_it(void)
 {
     static const char *const said[] = {"is started in its place", "goes on", "is reached again"};
+    found_ns = world_now_ns();
+    found_step = most_steps();
     story_say("a coordinator %s", said[plan.way]);
     if (plan.way == KILLED) {
         cluster_return_coordinator(&cluster);
@@ -229,6 +246,22 @@ static bool run(const struct plan *wanted)
     return is_fair && killed > 0;
 }
 
+/* Its last sign may be a heartbeat older than its loss, and its end is seen within a turn. Those
+ * that were cut off knock every five seconds. */
+static void judge_absence(const struct plan *wanted)
+{
+    double away_s = (double)(found_ns - lost_ns) / 1e9;
+    double late_s = wanted->way == CUT_OFF ? 8 : 2;
+    bool is_long = cluster.away_s >= away_s - 0.2 && cluster.away_s <= away_s + late_s;
+    if (cluster.trained_on && wanted->kills == 1 &&
+        (!is_long || cluster.steps_meanwhile + 2 < found_step - lost_step)) {
+        fail_msg("seed %llu: it was away for %.3f s and %llu steps, and says %.3f s and %llu\n%s",
+                 (unsigned long long)wanted->seed, away_s,
+                 (unsigned long long)(found_step - lost_step), cluster.away_s,
+                 (unsigned long long)cluster.steps_meanwhile, story_text());
+    }
+}
+
 static void judge(const struct plan *wanted)
 {
     float expected[SIM_VALUES_MAX];
@@ -251,6 +284,7 @@ static void judge(const struct plan *wanted)
             fail_msg("seed %llu: worker %u ends with other parameters\n%s", seed, i, story_text());
         }
     }
+    judge_absence(wanted);
 }
 
 static void judge_all(struct plan (*draw_one)(uint64_t seed), uint32_t scenarios)

@@ -126,8 +126,7 @@ static void all_train_on_if_no_shard_was_lost(void **state)
         assert_int_equal(back.generation.servers[0], 1);
         returning_begin(&back.returning, &server, &back.story.job, &back.generation,
                         &back.story.coordinator);
-        assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator, 21,
-                                   &server, 100));
+        assert_true(comeback_hear(&back, 21, &server, 100));
         for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
             assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
             assert_true(comeback_take(&back, rank, 20, 100));

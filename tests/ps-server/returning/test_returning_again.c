@@ -25,6 +25,54 @@ static void one_that_comes_by_another_connection_keeps_its_place(void **state)
                                &again, 110));
     assert_int_equal(back.story.coordinator.membership.workers[0].peer, 30);
     assert_int_equal(back.story.coordinator.membership.workers[0].step, 22);
+    assert_int_equal(back.generation.workers[0].peer, 30);
+    comeback_end(&back);
+}
+
+/* It was said before this process stood still, and had come no further than its socket. */
+static void what_members_say_is_asked_for_again_as_it_may_be_old(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 60000);
+    back.back.alone_ms = 4000;
+    back.back.alone_step = 11;
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        const struct message old = comeback_say(&back, rank, 20);
+        assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator,
+                                   10 + rank, &old, 60000));
+    }
+    assert_int_equal(back.story.coordinator.state, COORDINATOR_GATHERING);
+    assert_int_equal(comeback_count_sent(&back, MESSAGE_HEARTBEAT), COMEBACK_WORKERS);
+    uint32_t ask = comeback_first_sent(&back, MESSAGE_HEARTBEAT);
+    assert_int_equal(back.story.transcript.sent[ask].reason, STATUS_AGAIN);
+    back.back.alone_ms = 20000;
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_int_equal(comeback_count_sent(&back, MESSAGE_GO), 0);
+        const struct message answer = comeback_say(&back, rank, 90 + rank);
+        assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator,
+                                   10 + rank, &answer, 60000));
+    }
+    assert_int_equal(back.story.coordinator.state, COORDINATOR_TRAINING);
+    assert_float_equal(back.generation.recoveries[0].seconds, 20, 1e-9);
+    assert_int_equal(back.generation.recoveries[0].lost_step, 92);
+    assert_int_equal(back.generation.recoveries[0].steps_meanwhile, 92 - 11);
+    comeback_end(&back);
+}
+
+/* It knows its steps, but has not missed the coordinator for as long as others. */
+static void who_was_asked_early_does_not_shorten_what_others_made_meanwhile(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 60000);
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        back.back.alone_ms = rank == 1 ? 10 : 20000;
+        back.back.alone_step = rank == 1 ? 89 : 30;
+        assert_true(comeback_take(&back, rank, 90, 60000));
+    }
+    assert_float_equal(back.generation.recoveries[0].seconds, 20, 1e-9);
+    assert_int_equal(back.generation.recoveries[0].steps_meanwhile, 60);
     comeback_end(&back);
 }
 
@@ -40,7 +88,7 @@ static void the_loss_lasts_from_the_last_sign_to_the_return_of_all(void **state)
     back.back.alone_step = 12;
     assert_true(comeback_take(&back, 0, 21, 5010));
     back.back.alone_ms = UINT64_MAX / 2; // which nobody has waited
-    back.back.alone_step = 0;
+    back.back.alone_step = 30; // nor made
     assert_true(comeback_take(&back, 2, 20, 5250));
     const struct recovery *last = &back.generation.recoveries[0];
     assert_int_equal(back.generation.lost_ms, 0);
@@ -78,7 +126,7 @@ static void a_coordinator_that_was_away_keeps_what_it_knows_of_losses(void **sta
     comeback_begin(&back, 100);
     back.generation.recoveries[0].lost_step = 17;
     const struct returning_past away = {
-        .restarts = 2, .was_away = true, .before = &back.generation};
+        .restarts = 2, .was_away = true, .before = &back.generation, .fetched_bytes = 77};
     struct message first = comeback_say(&back, 0, 20);
     first.generation = 1;
     assert_int_equal(returning_generation(&first, &back.story.job, &away, 9000, &again), STATUS_OK);
@@ -86,8 +134,37 @@ static void a_coordinator_that_was_away_keeps_what_it_knows_of_losses(void **sta
     assert_int_equal(again.restarts_before, 0);
     assert_int_equal(again.recovery_count, 2);
     assert_int_equal(again.recoveries[0].lost_step, 17);
+    assert_int_equal(again.recoveries[0].bytes, 77);
+    assert_int_equal(again.recoveries[1].bytes, 0);
     assert_non_null(strstr(again.recoveries[1].reason, "the coordinator was away"));
     generation_finish(&again);
+    comeback_end(&back);
+}
+
+static void where_all_join_anew_it_keeps_what_the_loss_before_has_moved(void **state)
+{
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    comeback_begin_in(&back, "ps-sync", 1, 100);
+    struct generation before = back.generation;
+    const struct returning_past away = {.was_away = true, .before = &before, .fetched_bytes = 77};
+    struct message first = comeback_say(&back, 0, 20);
+    first.start = NULL;
+    assert_int_equal(returning_generation(&first, &back.story.job, &away, 100, &back.generation),
+                     STATUS_OK);
+    returning_begin(&back.returning, &first, &back.story.job, &back.generation,
+                    &back.story.coordinator);
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take_anew(&back, ROLE_WORKER, rank, 10 + rank));
+    }
+    assert_true(comeback_join(&back, ROLE_SERVER, 0, 20, 100));
+    assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+    assert_int_equal(generation_next(&back.story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.recovery_count, 2);
+    assert_int_equal(next.recoveries[0].bytes, 77);
+    generation_finish(&next);
+    generation_finish(&before);
     comeback_end(&back);
 }
 
@@ -178,8 +255,7 @@ static void the_optimizer_of_a_program_is_known_again(void **state)
         for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
             const struct message message = comeback_say(&back, rank, 20);
             back.member.optimizer = differs && rank == 2 ? "" : text;
-            assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator,
-                                       10 + rank, &message, 100));
+            assert_true(comeback_hear(&back, 10 + rank, &message, 100));
         }
         const struct coordinator *coordinator = &back.story.coordinator;
         assert_int_equal(coordinator->job->optimizer, OPTIMIZER_ADAM);
@@ -205,8 +281,7 @@ static void a_commit_that_some_know_of_counts_for_all(void **state)
             back.back.commit_step = knows ? 12 : 0;
             struct message message = comeback_say(&back, rank, 20);
             message.start = anew ? NULL : message.start;
-            assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator,
-                                       10 + rank, &message, 100));
+            assert_true(comeback_hear(&back, 10 + rank, &message, 100));
         }
         const struct coordinator *coordinator = &back.story.coordinator;
         for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
@@ -228,9 +303,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_comes_by_another_connection_keeps_its_place),
+        cmocka_unit_test(what_members_say_is_asked_for_again_as_it_may_be_old),
+        cmocka_unit_test(who_was_asked_early_does_not_shorten_what_others_made_meanwhile),
         cmocka_unit_test(the_loss_lasts_from_the_last_sign_to_the_return_of_all),
         cmocka_unit_test(where_all_join_anew_the_loss_lasts_from_the_last_sign_too),
         cmocka_unit_test(a_coordinator_that_was_away_keeps_what_it_knows_of_losses),
+        cmocka_unit_test(where_all_join_anew_it_keeps_what_the_loss_before_has_moved),
         cmocka_unit_test(each_coordinator_has_a_term_and_an_older_one_gives_way),
         cmocka_unit_test(nobody_goes_on_in_a_phase_that_no_job_has),
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),

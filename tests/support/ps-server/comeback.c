@@ -67,6 +67,19 @@ void comeback_begin(struct comeback *back, uint64_t now_ms)
     comeback_begin_in(back, "ring", 0, now_ms);
 }
 
+/* It says so once more, as it is asked. */
+bool comeback_hear(struct comeback *back, uint64_t peer, const struct message *message,
+                   uint64_t now_ms)
+{
+    for (uint32_t words = 0; words < 2; words++) {
+        if (!returning_take(&back->returning, &back->generation, &back->story.coordinator, peer,
+                            message, now_ms)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Of a job with servers: says that it joins anew. */
 bool comeback_take_anew(struct comeback *back, enum member_role role, uint32_t rank, uint64_t peer)
 {
@@ -74,8 +87,7 @@ bool comeback_take_anew(struct comeback *back, enum member_role role, uint32_t r
     back->member.role = role;
     message.start = NULL;
     message.layout = NULL;
-    return returning_take(&back->returning, &back->generation, &back->story.coordinator, peer,
-                          &message, 100);
+    return comeback_hear(back, peer, &message, 100);
 }
 
 /* One that was not there, or does not know that it was. */
@@ -93,8 +105,7 @@ bool comeback_join(struct comeback *back, enum member_role role, uint32_t number
 bool comeback_take(struct comeback *back, uint32_t rank, uint64_t step, uint64_t now_ms)
 {
     const struct message message = comeback_say(back, rank, step);
-    return returning_take(&back->returning, &back->generation, &back->story.coordinator, 10 + rank,
-                          &message, now_ms);
+    return comeback_hear(back, 10 + rank, &message, now_ms);
 }
 
 void comeback_end(struct comeback *back)

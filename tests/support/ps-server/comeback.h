@@ -38,6 +38,9 @@ bool comeback_take_anew(struct comeback *back, enum member_role role, uint32_t r
 bool comeback_join(struct comeback *back, enum member_role role, uint32_t number, uint64_t peer,
                    uint64_t now_ms);
 
+/* One that is back, and says so again as it is asked. */
+bool comeback_hear(struct comeback *back, uint64_t peer, const struct message *message,
+                   uint64_t now_ms);
 bool comeback_take(struct comeback *back, uint32_t rank, uint64_t step, uint64_t now_ms);
 void comeback_end(struct comeback *back);
 

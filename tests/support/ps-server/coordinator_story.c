@@ -15,7 +15,7 @@
 static void note_send(void *context, uint64_t peer, const struct message *message)
 {
     struct transcript *transcript = context;
-    if (message->kind == MESSAGE_HEARTBEAT) {
+    if (message->kind == MESSAGE_HEARTBEAT && message->reason == STATUS_OK) {
         transcript->patience_ms = message->patience_ms;
         return;
     }
