@@ -25,7 +25,7 @@
 #define MEMBER_TURN_MS      250
 
 // When the coordinator's connection closes, its last messages may still be on their way to us.
-#define MEMBER_CLOSED_MS 1000
+#define MEMBER_CLOSED_MS 100
 
 // A process that waits to join first says so after this time, or after stall_warn_ms if that is
 // shorter.

@@ -124,10 +124,19 @@ bool dealer_is_near(const struct dealer *dealer)
     return find_endpoint(dealer, endpoint) && strncmp(endpoint, "ipc://", strlen("ipc://")) == 0;
 }
 
+/* Whether something that has come is still to be received. */
+static bool has_waiting(const struct dealer *dealer)
+{
+    int events = 0;
+    size_t size = sizeof(events);
+    return zmq_getsockopt(dealer->socket, ZMQ_EVENTS, &events, &size) == 0 &&
+           (events & ZMQ_POLLIN) != 0;
+}
+
 bool dealer_has_left(struct dealer *dealer)
 {
     dealer->notes_end = true;
-    return dealer->has_left;
+    return dealer->has_left && !has_waiting(dealer);
 }
 
 static enum handshake judge(const struct dealer *dealer, const struct monitor_event *event)

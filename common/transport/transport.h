@@ -128,7 +128,7 @@ uint64_t transport_refused_count(const struct transport *transport);
 struct departures *transport_note_departures(struct transport *transport);
 
 /* The same for a peer that this side connects to: whether its connection was closed since the first
- * call, which has to come before anything is received. */
+ * call, which has to come before anything is received, and all that came by it was received. */
 bool transport_has_left(struct transport *transport, uint64_t peer);
 
 /* Whether a peer that this side connects to is reached by ipc, and so is on this host. */

@@ -151,7 +151,11 @@ struct departures *transport_note_departures(struct transport *transport)
 
 bool transport_has_left(struct transport *transport, uint64_t peer)
 {
-    return network_has_left(world_network(), transport, peer);
+    bool has_waiting = false;
+    for (const struct parcel *at = transport->first; at != NULL; at = at->next) {
+        has_waiting = has_waiting || at->peer == peer;
+    }
+    return !has_waiting && network_has_left(world_network(), transport, peer);
 }
 
 bool transport_is_near(const struct transport *transport, uint64_t peer)

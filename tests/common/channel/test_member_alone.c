@@ -132,6 +132,52 @@ static void a_member_that_cannot_go_on_alone_stops_at_once(void **state)
     channel_destroy(member.channel, 0);
 }
 
+static void what_it_said_last_is_received_before_a_coordinator_counts_as_lost(void **state)
+{
+    (void)state;
+    struct member member;
+    struct channel *channel;
+    struct envelope envelope;
+    struct message message;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    uint64_t now_ms = 100000;
+    listen_at(&channel, "tcp://127.0.0.1:*", endpoint);
+    member = (struct member){.self = {.role = ROLE_WORKER, .host = "node", .rank = 3},
+                             .endpoint = endpoint,
+                             .patience_ms = 60000,
+                             .coordinator_heard_ms = now_ms,
+                             .outlast_ms = 60000};
+    assert_int_equal(channel_create(&member.channel), STATUS_OK);
+    assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
+    assert_int_equal(member_connect(&member, endpoint), STATUS_OK);
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &member.self, .text = ""};
+    assert_int_equal(channel_send(member.channel, member.coordinator, &join, NULL, NULL),
+                     STATUS_OK);
+    while (channel_receive(channel, 10000, &envelope, &message) != STATUS_OK) {
+    }
+    const struct message first = {.kind = MESSAGE_HEARTBEAT, .text = ""};
+    const struct message stop = {.kind = MESSAGE_STOP, .text = "completed"};
+    assert_int_equal(channel_send(channel, envelope.peer, &first, NULL, NULL), STATUS_OK);
+    assert_int_equal(channel_send(channel, envelope.peer, &stop, NULL, NULL), STATUS_OK);
+    envelope_release(&envelope);
+    channel_destroy(channel, 5000);
+    while (channel_receive(member.channel, 10000, &envelope, &message) != STATUS_OK) {
+    }
+    envelope_release(&envelope);
+    for (uint32_t turn = 0; turn < 200 && !member.is_stopped; turn++) {
+        advance(&member, &now_ms, 20 * MEMBER_CLOSED_MS); // a thread that is busy with others
+        assert_false(member.is_alone);
+        if (turn > 100 && channel_receive(member.channel, 10, &envelope, &message) == STATUS_OK) {
+            assert_true(member_handle(&member, &envelope, &message));
+            envelope_release(&envelope);
+        }
+        member.coordinator_heard_ms = now_ms; // it is not silent
+    }
+    assert_true(member.is_stopped);
+    assert_int_equal(member.stop_status, STATUS_OK);
+    channel_destroy(member.channel, 0);
+}
+
 /* It was stopped, or the network is cut and nobody says so. */
 static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
 {
@@ -149,12 +195,15 @@ static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
     assert_int_equal(channel_create(&member.channel), STATUS_OK);
     assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
     assert_int_equal(member_connect(&member, endpoint), STATUS_OK);
-    advance(&member, &now_ms, 3900);
+    advance(&member, &now_ms, 1000);
+    for (uint64_t step = 8; now_ms < 103900; now_ms += 100) {
+        member_tick(&member, now_ms, step++); // it trains on
+    }
     assert_false(member.is_alone);
     advance(&member, &now_ms, 1000);
     assert_true(member.is_alone && member.must_knock && !member.is_stopped);
     assert_int_equal(member.lost_ms, 100000);
-    assert_int_equal(member.alone_step, 7);
+    assert_int_equal(member.alone_step, 7); // at the last sign
     struct wire_back said = {.sum_round = 4};
     member_describe(&member, now_ms, &said);
     assert_int_equal(said.alone_ms, now_ms - 100000);
@@ -234,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_member_that_goes_on_alone_knocks_until_somebody_listens),
         cmocka_unit_test(a_member_that_nobody_comes_back_for_stops_in_time),
         cmocka_unit_test(a_member_that_cannot_go_on_alone_stops_at_once),
+        cmocka_unit_test(what_it_said_last_is_received_before_a_coordinator_counts_as_lost),
         cmocka_unit_test(a_silent_coordinator_is_missed_like_a_killed_one),
         cmocka_unit_test(one_that_is_asked_comes_back_by_the_connection_that_it_has),
         cmocka_unit_test(who_joins_again_asks_the_next_coordinator_if_one_is_lost),
