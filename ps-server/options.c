@@ -107,7 +107,8 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, 1 << 20),
      .metavar = "FD",
-     .help = "open file descriptor that gets the coordinator's endpoint, for launchers"},
+     .help = "open file descriptor that gets the coordinator's endpoint, for launchers; with "
+             "--launcher-fd also signs of life"},
     {.name = "listen-at",
      FIELD(TEXT, listen_at),
      .fallback = "",

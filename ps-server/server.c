@@ -47,20 +47,7 @@ static void print_invitation(const struct server *server)
     fflush(stdout);
 }
 
-/* Tells the launcher the endpoint. */
-static enum status write_endpoint(const char *endpoint, int fd)
-{
-    char line[TRANSPORT_ENDPOINT_BYTES + 1];
-    int size = snprintf(line, sizeof(line), "%s\n", endpoint);
-    if (write(fd, line, (size_t)size) != size) {
-        log_error("cannot announce the endpoint on file descriptor %d (--announce-fd)", fd);
-        return STATUS_IO;
-    }
-    close(fd);
-    return STATUS_OK;
-}
-
-static enum status announce(const struct server *server)
+static enum status announce(struct server *server)
 {
     int fd = server->options->announce_fd;
     if (server->options->shows_progress && fd < 0) {
@@ -69,7 +56,7 @@ static enum status announce(const struct server *server)
     char said[TRANSPORT_ENDPOINT_BYTES + 32];
     snprintf(said, sizeof(said), "listening at %s", server->endpoint);
     notify_ready(server->options->notify, said);
-    return fd >= 0 ? write_endpoint(server->endpoint, fd) : STATUS_OK;
+    return signs_begin(&server->signs, fd, server->endpoint, server->options->launcher_fd >= 0);
 }
 
 static const atomic_int never_interrupted = 0;
@@ -338,11 +325,23 @@ static bool goes_on(struct server *server)
     return status == STATUS_OK;
 }
 
+/* Tells those who manage this process that the loop goes round. One that hears nobody might as well
+ * stand still, and says nothing to the launcher. */
+static void say_alive(struct server *server)
+{
+    const struct coordinator *coordinator = &server->coordinator;
+    uint64_t now_ms = clock_now_ms();
+    notify_alive(server->options->notify, now_ms);
+    if (!deadlines_is_deaf(coordinator, now_ms)) {
+        signs_alive(&server->signs, now_ms, deadlines_patience_ms(coordinator));
+    }
+}
+
 static void loop(struct server *server)
 {
     server->attention.looked_ms = server->coordinator.created_ms;
     while (server->coordinator.state != COORDINATOR_OVER) {
-        notify_alive(server->options->notify, clock_now_ms());
+        say_alive(server);
         take_messages(server);
         if (server->keeper != NULL) { // see server_open_keeper
             keeper_take_news(server->keeper, &server->coordinator, clock_now_ms());
@@ -354,6 +353,7 @@ static void loop(struct server *server)
         tick(server);
         live_tick(server->live, &server->coordinator, clock_now_ms());
     }
+    signs_busy(&server->signs); // with the disk
 }
 
 static enum status finish(struct server *server)
@@ -441,6 +441,7 @@ static void destroy(struct server *server)
     keeper_destroy(server->keeper); // wakes the channel
     vault_destroy(server->vault);
     channel_destroy(server->channel, 200);
+    signs_end(&server->signs);
     folder_lock_release(&server->lock);
     coordinator_finish(&server->coordinator);
     generation_finish(&server->generation);
@@ -457,6 +458,7 @@ enum status server_run(const struct server_options *options)
         return STATUS_NO_MEMORY;
     }
     server->options = options;
+    server->signs.fd = -1;
     server->job = *options->job;
     progress_init(&server->progress, options->shows_progress, options->shows_ranks);
     launcher_pipe_init(&server->launcher, options->launcher_fd);

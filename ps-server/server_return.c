@@ -175,6 +175,7 @@ static enum status replace(struct server *server, const struct message *back, co
 static void begin_again(struct server *server, const struct message *back, const struct job *job)
 {
     bool was_away = back->job_id == server->channel->job_id;
+    signs_busy(&server->signs); // reads from the disk
     enum status status = was_away ? forget_training(server) : STATUS_OK;
     if (status == STATUS_OK) {
         status = replace(server, back, job, was_away);

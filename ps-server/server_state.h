@@ -19,6 +19,7 @@
 #include "ps-server/returning/returning.h"
 #include "ps-server/server.h"
 #include "ps-server/shard/shard_service.h"
+#include "ps-server/signs.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,6 +46,7 @@ struct server {
     struct progress progress;
     struct live *live; // NULL: nobody looks
     struct launcher_pipe launcher;
+    struct signs signs;        // of life, to the launcher
     enum status record_status; // of the first file that could not be written
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     char job_text[JOB_TEXT_BYTES];

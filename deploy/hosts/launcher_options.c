@@ -55,9 +55,9 @@ static const struct option run_rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, 1000),
      .metavar = "COUNT",
-     .help = "how often what was lost is started again, after half a second at first and after "
-             "longer each time: a worker, where the job goes on without it; otherwise the whole "
-             "job, from its newest checkpoint"},
+     .help = "how often what was lost is started again, soon at first, and after longer each time "
+             "if losses follow quickly: a worker or the coordinator, where the job goes on without "
+             "it; otherwise the whole job, from its newest checkpoint"},
     LIVE_OPTION_ROWS(launcher_options),
     {.name = "health-port",
      FIELD(U32, health_port),

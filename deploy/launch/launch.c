@@ -236,15 +236,14 @@ static void watch_coordinator(struct launch *launch)
  * come back. */
 static bool return_coordinator(struct launch *launch)
 {
-    char reason[OPTION_ERROR_BYTES], end[OPTION_ERROR_BYTES - 32], before[TRANSPORT_ENDPOINT_BYTES];
+    char reason[OPTION_ERROR_BYTES], before[TRANSPORT_ENDPOINT_BYTES], when[RESTART_WHEN_BYTES];
     if (!restart_may_return(launch)) {
         return false;
     }
-    members_explain_end(&launch->members, 0, end, sizeof(end));
-    snprintf(reason, sizeof(reason), "the coordinator %s", end);
-    uint64_t pause_ms = restart_delay_ms(launch), deadline_ms = clock_now_ms() + pause_ms;
-    log_warn("%s; it is started again in %.1f s (restart %u of %u), and %s", reason,
-             (double)pause_ms / 1000, launch->restarts + 1, launch->options->restarts,
+    restart_explain_end(launch, reason, sizeof(reason));
+    uint64_t deadline_ms = clock_now_ms() + restart_delay_ms(launch, when);
+    log_warn("%s; it is started again %s (restart %u of %u), and %s", reason, when,
+             launch->restarts + 1, launch->options->restarts,
              job_trains_alone(&launch->job) ? "training goes on" : "the others wait for it");
     while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
@@ -415,9 +414,10 @@ static enum status prepare(struct launch *launch)
 /* Waits for the pause before the next attempt. False: somebody has interrupted it. */
 static bool pause_before(struct launch *launch, const char *reason)
 {
-    uint64_t pause_ms = restart_delay_ms(launch), deadline_ms = clock_now_ms() + pause_ms;
-    log_warn("%s; the job is started again in %.1f s (restart %u of %u)", reason,
-             (double)pause_ms / 1000, restart_count(launch) + 1, launch->options->restarts);
+    char when[RESTART_WHEN_BYTES];
+    uint64_t deadline_ms = clock_now_ms() + restart_delay_ms(launch, when);
+    log_warn("%s; the job is started again %s (restart %u of %u)", reason, when,
+             restart_count(launch) + 1, launch->options->restarts);
     while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
     }

@@ -2,6 +2,7 @@
 #ifndef DEPLOY_LAUNCH_LAUNCH_START_H
 #define DEPLOY_LAUNCH_LAUNCH_START_H
 
+#include "common/base/attention.h"
 #include "common/transport/transport.h"
 #include "deploy/hosts/placement.h"
 #include "deploy/launch/handover.h"
@@ -29,10 +30,14 @@ struct launch {
     uint64_t deadline_ms;                    // when all that still runs is killed; 0: not set
     unsigned interrupts;                     // that have been taken
     uint32_t restarts;                       // that were made
+    uint32_t recent_restarts;                // of those, one soon after the other
+    uint64_t restarted_ms;                   // when the last one was
     uint32_t replacements;                   // workers started for joins of --fault
     uint32_t attempts;                       // of the job as a whole, before this one
     uint32_t returns;                        // of its coordinator, in this one
     char restart_reason[OPTION_ERROR_BYTES]; // of the last of these
+    char why_ended[64];                      // why the coordinator was killed here; "": it was not
+    struct attention attention;              // to its signs of life
     uint64_t old_summary;                    // see last_summary_stamp
 
     // Why the job ends, as the coordinator was told. "": not known here.

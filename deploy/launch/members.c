@@ -161,6 +161,21 @@ static void take_stop(const struct members *members, struct member *member, int 
     }
 }
 
+/* What a coordinator says behind its endpoint: see ps-server/signs.h. Returns whether it was that.
+ */
+static bool take_sign(struct member *member, const char *text)
+{
+    static const char alive[] = "alive ";
+    bool is_alive = strncmp(text, alive, strlen(alive)) == 0;
+    if (is_alive) {
+        member->alive_ms = clock_now_ms();
+        member->patience_ms = strtoull(text + strlen(alive), NULL, 10);
+    } else if (strcmp(text, "busy") == 0) {
+        member->alive_ms = 0;
+    }
+    return is_alive || strcmp(text, "busy") == 0;
+}
+
 bool members_take(struct members *members, size_t host, const struct agent_message *message,
                   char *ret_announcement, size_t announcement_size)
 {
@@ -179,7 +194,7 @@ bool members_take(struct members *members, size_t host, const struct agent_messa
     } else if (message->kind == AGENT_STOPPED) {
         take_stop(members, member, (int)message->signal);
     } else if (message->kind == AGENT_OUTPUT && strcmp(message->stream, "announce") == 0) {
-        if (ret_announcement != NULL) {
+        if (!take_sign(member, message->text) && ret_announcement != NULL) {
             snprintf(ret_announcement, announcement_size, "%s", message->text);
         }
     } else if (message->kind == AGENT_OUTPUT) {

@@ -21,17 +21,19 @@ struct member {
     uint64_t log_from;            // byte of it; before that are lines of processes before this one
     size_t host;
     bool is_started, is_over;
-    bool is_lost;        // over because its host was lost
-    uint32_t pid;        // on its host; 0: not known
-    int stopped;         // by this signal; 0: it runs
-    uint64_t stopped_ms; // since when
-    int result;          // as waitpid gives it, if it is over and not lost
-    int log_fd;          // where its lines go; -1: its agent writes the log itself
-    bool is_noted;       // its end has been looked at
-    uint64_t restart_ms; // when it is started again; 0: it is not
-    bool is_replacement; // then, for a join of --fault
-    bool is_again;       // it was started again
-    bool is_missed;      // its program's job was completed without it
+    bool is_lost;         // over because its host was lost
+    uint32_t pid;         // on its host; 0: not known
+    int stopped;          // by this signal; 0: it runs
+    uint64_t stopped_ms;  // since when
+    uint64_t alive_ms;    // its last sign of life; 0: none is due
+    uint64_t patience_ms; // how long others wait for the next one, as it says
+    int result;           // as waitpid gives it, if it is over and not lost
+    int log_fd;           // where its lines go; -1: its agent writes the log itself
+    bool is_noted;        // its end has been looked at
+    uint64_t restart_ms;  // when it is started again; 0: it is not
+    bool is_replacement;  // then, for a join of --fault
+    bool is_again;        // it was started again
+    bool is_missed;       // its program's job was completed without it
 };
 
 struct members {

@@ -1,6 +1,7 @@
 /* Decides what is started again after a loss, and when. */
 #include "deploy/launch/restart.h"
 
+#include "common/base/attention.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/signals.h"
@@ -13,10 +14,17 @@
 #include <string.h>
 #include <sys/wait.h>
 
-// After the first loss there is this pause, and after each further one twice that, but no more than
-// the last.
+// The coordinator and the whole job are started again at once. If more is lost before this time is
+// over, there is this pause, and after each further loss twice that, but no more than the last.
+// Workers, which the others do without, have a pause more: the coordinator is to know of a loss
+// before the next process asks for the place.
+#define CALM_MS         60000
 #define PAUSE_MS        500
 #define PAUSE_DOUBLINGS 6
+
+// Those that are silent are given this much longer than others wait for them.
+#define SILENCE_MS 1000
+#define TURN_MS    1500 // signs of life are taken more often than that
 
 static bool is_planned(const struct member *member)
 {
@@ -44,9 +52,22 @@ bool restart_is_planned(const struct launch *launch)
     return false;
 }
 
-static uint64_t pause_ms(uint32_t restarts)
+/* The pause after as many restarts in a short time. */
+static uint64_t pause_ms(uint32_t recent)
 {
-    return (uint64_t)PAUSE_MS << (restarts < PAUSE_DOUBLINGS ? restarts : PAUSE_DOUBLINGS);
+    uint32_t doublings = recent <= PAUSE_DOUBLINGS ? recent - 1 : PAUSE_DOUBLINGS;
+    return recent > 0 ? (uint64_t)PAUSE_MS << doublings : 0;
+}
+
+static uint32_t count_recent(const struct launch *launch)
+{
+    return clock_now_ms() - launch->restarted_ms < CALM_MS ? launch->recent_restarts : 0;
+}
+
+static void note_restart(struct launch *launch)
+{
+    launch->recent_restarts = count_recent(launch) + 1;
+    launch->restarted_ms = clock_now_ms();
 }
 
 /* Whether the member is a process of the user's own program, and ended by itself: with an error of
@@ -132,7 +153,7 @@ void restart_plan_worker(struct launch *launch, struct member *member)
 {
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
-    uint32_t used = launch->restarts + count_planned(launch);
+    uint32_t planned = count_planned(launch), used = launch->restarts + planned;
     bool is_replacement = count_joins(launch) > 0;
     if (count_running(launch) < launch->job.min_workers) {
         return; // the job fails
@@ -144,7 +165,8 @@ void restart_plan_worker(struct launch *launch, struct member *member)
     }
     launch->replacements += is_replacement;
     member->is_replacement = is_replacement;
-    member->restart_ms = clock_now_ms() + pause_ms(is_replacement ? 0 : used);
+    uint32_t recent = is_replacement ? 0 : count_recent(launch) + planned;
+    member->restart_ms = clock_now_ms() + pause_ms(recent + 1);
 }
 
 uint64_t restart_workers(struct launch *launch)
@@ -159,7 +181,10 @@ uint64_t restart_workers(struct launch *launch)
             log_warn("%s is started again%s%s%s", member->name, has_moved ? ", on " : "",
                      has_moved ? launch->launcher->crew.links[host].name : "",
                      member->is_replacement ? ", and joins after the step that --fault names" : "");
-            launch->restarts += !member->is_replacement;
+            if (!member->is_replacement) {
+                launch->restarts++;
+                note_restart(launch);
+            }
             // What cannot be started was said, and is missing as it was before.
             (void)launch_start_worker(launch, (uint32_t)(i - servers));
             launch->members.list[i].is_again = true;
@@ -200,29 +225,79 @@ bool restart_may_return(const struct launch *launch)
            count_running(launch) > 0;
 }
 
-uint64_t restart_end_stopped(struct launch *launch)
+/* Since when the coordinator gives no sign of life; UINT64_MAX: that is not so, or not known. Signs
+ * come from another host as everything does that is heard from there: who hears nothing from the
+ * host does not judge. */
+static uint64_t silent_since_ms(const struct launch *launch, uint64_t *now_ms)
+{
+    const struct member *coordinator = &launch->members.list[0];
+    const struct host_link *link = &launch->launcher->crew.links[coordinator->host];
+    if (coordinator->stopped != 0) {
+        return coordinator->stopped_ms;
+    }
+    if (coordinator->alive_ms == 0) {
+        return UINT64_MAX;
+    }
+    *now_ms = link->is_local || link->heard_ms > *now_ms ? *now_ms : link->heard_ms;
+    return coordinator->alive_ms;
+}
+
+/* Members miss it after what it tells them: see deadlines_patience_ms. */
+static uint64_t most_silent_ms(const struct launch *launch)
+{
+    uint64_t told_ms = launch->members.list[0].patience_ms;
+    return SILENCE_MS + (told_ms > 0 ? told_ms : (uint64_t)(2000 * launch->job.lost_after));
+}
+
+static void end_coordinator(struct launch *launch, double silent_s)
 {
     struct member *coordinator = &launch->members.list[0];
-    // Members miss it after twice --lost-after: see deadlines_patience_ms.
-    uint64_t most_ms = (uint64_t)(2000 * launch->job.lost_after) + 1000, now_ms = clock_now_ms();
-    if (coordinator->stopped == 0 || coordinator->is_over || launch->interrupts > 0 ||
+    char *why = launch->why_ended;
+    snprintf(why, sizeof(launch->why_ended),
+             coordinator->stopped != 0 ? "has stood still for %.1f s"
+                                       : "has given no sign of life for %.1f s",
+             silent_s);
+    log_warn("the coordinator %s: it is killed, so that another one can take its place", why);
+    coordinator->stopped = 0; // so that this is said and done once
+    coordinator->alive_ms = 0;
+    members_signal(&launch->members, 0, SIGKILL);
+}
+
+uint64_t restart_end_silent(struct launch *launch)
+{
+    struct member *coordinator = &launch->members.list[0];
+    uint64_t now_ms = clock_now_ms(), most_ms = most_silent_ms(launch), heard_until_ms = now_ms;
+    uint64_t away_ms = attention_away_ms(&launch->attention, now_ms, TURN_MS);
+    if (coordinator->alive_ms != 0) { // time in which nobody looked is no silence
+        coordinator->alive_ms = attention_excuse(coordinator->alive_ms, away_ms, now_ms);
+    }
+    uint64_t since_ms = silent_since_ms(launch, &heard_until_ms);
+    if (since_ms == UINT64_MAX || coordinator->is_over || launch->interrupts > 0 ||
         launch->restarts >= launch->options->restarts || !job_outlasts_coordinator(&launch->job)) {
         return UINT64_MAX;
     }
-    if (now_ms - coordinator->stopped_ms < most_ms) {
-        return coordinator->stopped_ms + most_ms;
+    if (heard_until_ms < since_ms + most_ms) {
+        // If nothing is heard from its host either, that is looked at again.
+        return now_ms < since_ms + most_ms ? since_ms + most_ms : now_ms + SILENCE_MS;
     }
-    log_warn("the coordinator has stood still for %.1f s: it is killed, so that another one can "
-             "take its place",
-             (double)(now_ms - coordinator->stopped_ms) / 1000);
-    coordinator->stopped = 0; // so that this is said and done once
-    members_signal(&launch->members, 0, SIGKILL);
+    end_coordinator(launch, (double)(heard_until_ms - since_ms) / 1000);
     return UINT64_MAX;
+}
+
+void restart_explain_end(const struct launch *launch, char *ret_reason, size_t reason_size)
+{
+    char end[OPTION_ERROR_BYTES - 32];
+    if (launch->why_ended[0] != '\0') {
+        snprintf(ret_reason, reason_size, "the coordinator %s, and was killed", launch->why_ended);
+        return;
+    }
+    members_explain_end(&launch->members, 0, end, sizeof(end));
+    snprintf(ret_reason, reason_size, "the coordinator %s", end);
 }
 
 uint64_t restart_due(struct launch *launch)
 {
-    uint64_t start_ms = restart_workers(launch), end_ms = restart_end_stopped(launch);
+    uint64_t start_ms = restart_workers(launch), end_ms = restart_end_silent(launch);
     return start_ms < end_ms ? start_ms : end_ms;
 }
 
@@ -230,8 +305,10 @@ void restart_begin_return(struct launch *launch, const char *reason)
 {
     forget_fault(launch);
     snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
+    launch->why_ended[0] = '\0';
     launch->restarts++;
     launch->returns++;
+    note_restart(launch);
 }
 
 /* ==========================================================================================
@@ -275,9 +352,15 @@ bool restart_may_follow(const struct launch *launch)
            members_all_over(&launch->members) && is_loss(launch);
 }
 
-uint64_t restart_delay_ms(const struct launch *launch)
+uint64_t restart_delay_ms(const struct launch *launch, char ret_when[RESTART_WHEN_BYTES])
 {
-    return pause_ms(launch->restarts);
+    uint64_t pause = pause_ms(count_recent(launch));
+    if (pause == 0) {
+        snprintf(ret_when, RESTART_WHEN_BYTES, "at once");
+    } else {
+        snprintf(ret_when, RESTART_WHEN_BYTES, "in %.1f s", (double)pause / 1000);
+    }
+    return pause;
 }
 
 void restart_begin(struct launch *launch, const char *reason)
@@ -288,11 +371,12 @@ void restart_begin(struct launch *launch, const char *reason)
     }
     snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
     launch->restarts = restart_count(launch) + 1;
+    note_restart(launch);
     launch->attempts++;
     launch->endpoint[0] = '\0';
     launch->returns = 0;
     launch->deadline_ms = 0;
-    launch->cause[0] = '\0';
+    launch->cause[0] = launch->why_ended[0] = '\0';
     launch->is_certain = false;
     launch->culprit = NULL;
     members_finish(&launch->members);

@@ -7,14 +7,18 @@
  * so again, and so would a job that diverged, or whose disk is full. Nobody of the attempt before
  * may be left, because there is one run folder.
  *
- * Workers and whole jobs share the count of --restarts. */
+ * Workers, the coordinator and whole jobs share the count of --restarts, and the pauses, which
+ * become longer while one restart follows the other quickly. */
 #ifndef DEPLOY_LAUNCH_RESTART_H
 #define DEPLOY_LAUNCH_RESTART_H
 
 #include "deploy/launch/launch_start.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define RESTART_WHEN_BYTES 24
 
 /* Whether workers may have to be started again. */
 bool restart_may_start_workers(const struct launch *launch);
@@ -35,9 +39,13 @@ bool restart_is_planned(const struct launch *launch);
  * They wait for it, and train on meanwhile if they can. */
 bool restart_may_return(const struct launch *launch);
 
-/* A coordinator that stands still for longer than the others wait for it is killed, so that another
- * one can take its place: there are never two. Returns when that is due; UINT64_MAX: it is not. */
-uint64_t restart_end_stopped(struct launch *launch);
+/* A coordinator that stands still, or gives no sign of life, for longer than the others wait for it
+ * is killed, so that another one can take its place: there are never two. Returns when that is due;
+ * UINT64_MAX: it is not. */
+uint64_t restart_end_silent(struct launch *launch);
+
+/* Why the coordinator is over, as a sentence. */
+void restart_explain_end(const struct launch *launch, char *ret_reason, size_t reason_size);
 
 /* Does that and restart_workers. Returns when the next of it is due. */
 uint64_t restart_due(struct launch *launch);
@@ -52,8 +60,9 @@ uint32_t restart_count(const struct launch *launch);
 /* After all members have ended: whether the job is started again as a whole. */
 bool restart_may_follow(const struct launch *launch);
 
-/* How long to wait before that. */
-uint64_t restart_delay_ms(const struct launch *launch);
+/* How long to wait before that, and before a coordinator is started again; for people, too: "at
+ * once", or "in 2.0 s". */
+uint64_t restart_delay_ms(const struct launch *launch, char ret_when[RESTART_WHEN_BYTES]);
 
 /* Makes ready for the next attempt, whose reason the sentence is. */
 void restart_begin(struct launch *launch, const char *reason);

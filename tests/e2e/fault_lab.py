@@ -20,6 +20,7 @@ from lab_folder import LabFolder
 from patience import patient
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 POLL_S = 0.01
 USUAL = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
@@ -204,6 +205,18 @@ class FaultLab(LabFolder):
         except ProcessLookupError:
             return False
         return True
+
+    def hang(self, pid, thread):
+        """Stops the thread of this name and no other, without a signal: to its parent, and all others, it runs."""
+        system = ctypes.CDLL(None, use_errno=True)
+        system.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        for task in os.listdir(f"/proc/{pid}/task"):
+            if read_text(f"/proc/{pid}/task/{task}/comm").strip() == thread:
+                for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+                    if system.ptrace(request, int(task), None, None) != 0:
+                        raise AssertionError(f"ptrace: {os.strerror(ctypes.get_errno())}")
+                return
+        raise AssertionError(f"process {pid} has no thread {thread}")
 
     # What it has written.
 

@@ -115,19 +115,24 @@ static void an_interrupted_job_is_not_started_again(void **state)
     assert_false(restart_may_follow(&launch));
 }
 
-static void restarts_are_counted_and_pauses_become_longer(void **state)
+static void restarts_are_counted_and_those_that_follow_quickly_have_longer_pauses(void **state)
 {
     (void)state;
-    uint64_t before = 0;
-    end_workers(EXITED(EXIT_LOST));
-    end(0, 9);
-    for (uint32_t i = 0; i < 12; i++) {
-        launch.restarts = i;
+    char when[RESTART_WHEN_BYTES];
+    const uint64_t pauses_ms[] = {0, 500, 1000, 2000, 4000, 8000, 16000, 32000, 32000, 32000};
+    for (uint32_t i = 0; i < sizeof(pauses_ms) / sizeof(pauses_ms[0]); i++) {
+        end_workers(EXITED(EXIT_LOST));
+        end(0, 9);
         assert_int_equal(restart_may_follow(&launch), i < 2);
-        assert_true(restart_delay_ms(&launch) > before || i > 6);
-        before = restart_delay_ms(&launch);
+        assert_int_equal(restart_delay_ms(&launch, when), pauses_ms[i]);
+        assert_string_equal(when, i == 0 ? "at once" : i == 1 ? "in 0.5 s" : when);
+        restart_begin_return(&launch, "it was killed");
+        assert_int_equal(launch.restarts, i + 1);
     }
-    assert_int_equal(before, 32000);
+    launch.restarted_ms -= 61000; // all went well for a while
+    assert_int_equal(restart_delay_ms(&launch, when), 0);
+    restart_begin(&launch, "it was killed");
+    assert_int_equal(restart_delay_ms(&launch, when), 500);
 }
 
 static void the_next_attempt_knows_why_and_meets_no_fault_twice(void **state)
@@ -211,21 +216,66 @@ static void a_coordinator_that_stands_still_for_too_long_is_killed(void **state)
     struct member *coordinator = &launch.members.list[0];
     launch.job.outlast = 60;
     launch.job.lost_after = 5;
-    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    assert_true(restart_end_silent(&launch) == UINT64_MAX);
     coordinator->stopped = SIGSTOP;
     coordinator->stopped_ms = clock_now_ms();
-    assert_int_equal(restart_end_stopped(&launch), coordinator->stopped_ms + 11000);
+    assert_int_equal(restart_end_silent(&launch), coordinator->stopped_ms + 11000);
     options.restarts = 0; // nobody would take its place
-    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    assert_true(restart_end_silent(&launch) == UINT64_MAX);
     options.restarts = 2;
     launch.job.outlast = 0; // nobody waits
-    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    assert_true(restart_end_silent(&launch) == UINT64_MAX);
     launch.job.outlast = 60;
     coordinator->stopped_ms -= 12000;
     links[0].state = HOST_LINK_LOST; // which takes no commands
     launch.members.crew = &launcher.crew;
-    assert_true(restart_end_stopped(&launch) == UINT64_MAX);
+    assert_true(restart_end_silent(&launch) == UINT64_MAX);
     assert_int_equal(coordinator->stopped, 0);
+}
+
+/* Its signs of life come by the link to its host. */
+static void a_coordinator_that_hangs_is_killed_when_others_have_missed_it(void **state)
+{
+    (void)state;
+    struct member *coordinator = &launch.members.list[0];
+    char reason[200];
+    uint64_t now_ms = clock_now_ms();
+    launch.job.outlast = 60;
+    launch.members.crew = &launcher.crew;
+    links[0].is_local = true;
+    coordinator->patience_ms = 7000; // as it says itself: its host is crowded
+    coordinator->alive_ms = now_ms;
+    assert_int_equal(restart_end_silent(&launch), now_ms + 8000);
+    options.restarts = 0; // nobody would take its place
+    assert_true(restart_end_silent(&launch) == UINT64_MAX);
+    options.restarts = 2;
+    coordinator->alive_ms = now_ms - 9000;
+    links[0].is_local = false;
+    links[0].heard_ms = now_ms - 8500; // it is the network that is silent
+    assert_true(restart_end_silent(&launch) > now_ms);
+    assert_true(coordinator->alive_ms > 0);
+    links[0].heard_ms = now_ms - 500;
+    links[0].state = HOST_LINK_LOST; // which takes no commands
+    assert_true(restart_end_silent(&launch) == UINT64_MAX);
+    assert_int_equal(coordinator->alive_ms, 0);
+    restart_explain_end(&launch, reason, sizeof(reason));
+    assert_string_equal(reason,
+                        "the coordinator has given no sign of life for 8.5 s, and was killed");
+    restart_begin_return(&launch, reason);
+    assert_string_equal(launch.why_ended, "");
+}
+
+static void a_launcher_that_was_stopped_itself_has_heard_nothing_meanwhile(void **state)
+{
+    (void)state;
+    struct member *coordinator = &launch.members.list[0];
+    launch.job.outlast = 60;
+    launch.job.lost_after = 5;
+    links[0].is_local = true;
+    coordinator->alive_ms = clock_now_ms() - 30000;
+    launch.attention.looked_ms = clock_now_ms() - 29000;
+    assert_true(restart_end_silent(&launch) < UINT64_MAX);
+    assert_true(coordinator->alive_ms > 0);
 }
 
 static void a_folder_is_lost_with_its_host(void **state)
@@ -295,7 +345,9 @@ static void planned_workers_count(void **state)
         restart_plan_worker(&launch, &launch.members.list[i]);
     }
     assert_int_equal(launch.members.list[3].restart_ms, 0);
-    assert_true(launch.members.list[2].restart_ms > 0);
+    uint64_t first_ms = launch.members.list[1].restart_ms;
+    assert_true(first_ms > clock_now_ms()); // by then the coordinator knows
+    assert_true(launch.members.list[2].restart_ms >= first_ms + 500);
 }
 
 #define RESTART_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -310,9 +362,11 @@ int main(void)
         RESTART_TEST(a_return_in_vain_is_the_restart_of_the_whole_job),
         RESTART_TEST(members_of_servers_get_their_coordinator_back_without_its_fault),
         RESTART_TEST(an_interrupted_job_is_not_started_again),
-        RESTART_TEST(restarts_are_counted_and_pauses_become_longer),
+        RESTART_TEST(restarts_are_counted_and_those_that_follow_quickly_have_longer_pauses),
         RESTART_TEST(the_next_attempt_knows_why_and_meets_no_fault_twice),
         RESTART_TEST(a_coordinator_that_stands_still_for_too_long_is_killed),
+        RESTART_TEST(a_coordinator_that_hangs_is_killed_when_others_have_missed_it),
+        RESTART_TEST(a_launcher_that_was_stopped_itself_has_heard_nothing_meanwhile),
         RESTART_TEST(a_folder_is_lost_with_its_host),
         RESTART_TEST(a_worker_comes_back_where_it_was),
         RESTART_TEST(a_worker_of_a_lost_host_gets_a_free_slot),

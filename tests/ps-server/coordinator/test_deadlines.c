@@ -223,6 +223,32 @@ static void a_coordinator_that_hears_nobody_is_cut_off_and_judges_nobody(void **
     coordinator_finish(&story.coordinator);
 }
 
+/* Its thread that receives hangs, say. */
+static void a_coordinator_that_hears_nobody_of_those_that_run_here_is_deaf(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    hear(&story, 1, 17, 1000);
+    hear(&story, 2, 17, 2000);
+    story.transcript.presence = PRESENCE_RUNS;
+    assert_false(deadlines_is_deaf(&story.coordinator, 6900)); // --lost-after is 5 s
+    assert_true(deadlines_is_deaf(&story.coordinator, 7100));
+    story.transcript.presence = PRESENCE_UNKNOWN; // it is the network
+    assert_false(deadlines_is_deaf(&story.coordinator, 7100));
+    story.transcript.presence = PRESENCE_STOPPED; // it is they who are still
+    assert_false(deadlines_is_deaf(&story.coordinator, 7100));
+    story.transcript.presence = PRESENCE_RUNS;
+    deadlines_note_closed(&story.coordinator, 2, 7000); // which it has heard
+    assert_false(deadlines_is_deaf(&story.coordinator, 7100));
+    coordinator_finish(&story.coordinator);
+    story_open_training(&story, 1); // a single one may hang itself
+    hear(&story, 1, 17, 1000);
+    story.transcript.presence = PRESENCE_RUNS;
+    assert_false(deadlines_is_deaf(&story.coordinator, 60000));
+    coordinator_finish(&story.coordinator);
+}
+
 static void nobody_waits_for_those_who_have_given_up(void **state)
 {
     (void)state;
@@ -313,6 +339,7 @@ int main(void)
         cmocka_unit_test(what_was_said_before_a_connection_was_closed_counts),
         cmocka_unit_test(a_coordinator_that_was_given_up_names_its_own_absence),
         cmocka_unit_test(a_coordinator_that_hears_nobody_is_cut_off_and_judges_nobody),
+        cmocka_unit_test(a_coordinator_that_hears_nobody_of_those_that_run_here_is_deaf),
         cmocka_unit_test(nobody_waits_for_those_who_have_given_up),
         cmocka_unit_test(a_single_worker_that_is_silent_is_lost_as_ever),
         cmocka_unit_test(those_who_missed_a_coordinator_that_was_away_may_come_back),

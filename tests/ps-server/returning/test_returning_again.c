@@ -88,7 +88,7 @@ static void the_loss_lasts_from_the_last_sign_to_the_return_of_all(void **state)
     back.back.alone_step = 12;
     assert_true(comeback_take(&back, 0, 21, 5010));
     back.back.alone_ms = UINT64_MAX / 2; // which nobody has waited
-    back.back.alone_step = 30; // nor made
+    back.back.alone_step = 30;           // nor made
     assert_true(comeback_take(&back, 2, 20, 5250));
     const struct recovery *last = &back.generation.recoveries[0];
     assert_int_equal(back.generation.lost_ms, 0);

@@ -1,0 +1,36 @@
+/* What the coordinator tells the launcher once it listens: its endpoint, and then that its loop
+ * goes round. The lines, on the pipe of --announce-fd:
+ *
+ *     ENDPOINT
+ *     alive 20000    members wait so many milliseconds for it: whoever hears nothing for longer may
+ *                    take it for hung
+ *     busy           it does something that may take longer, until it says that it is alive again
+ *
+ * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
+ * would have to wait: the reader may be stopped. */
+#ifndef PS_SERVER_SIGNS_H
+#define PS_SERVER_SIGNS_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct signs {
+    int fd; // -1: nobody listens
+    uint64_t said_ms;
+    bool is_busy; // it has said so
+};
+
+/* Writes the endpoint; fd -1: to nobody. Closes fd unless more follows. Logs. */
+enum status signs_begin(struct signs *signs, int fd, const char *endpoint, bool goes_on);
+
+/* The loop went round. Cheap: says so only when it is due. */
+void signs_alive(struct signs *signs, uint64_t now_ms, uint64_t patience_ms);
+
+/* It does not go round for a while. */
+void signs_busy(struct signs *signs);
+
+void signs_end(struct signs *signs); // begun or not, with fd -1
+
+#endif
