@@ -226,6 +226,9 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
         give_way(server);
         return;
     }
+    if (is_own && returning_is_old(coordinator, peer, back)) {
+        return;
+    }
     if (!gathers(coordinator) && (is_own || returning_may_begin(coordinator))) {
         enum status status = returning_read_job(back, &server->job, &job, why, sizeof(why));
         if (status != STATUS_OK) {

@@ -32,6 +32,15 @@ static uint64_t lost_ms_of(const struct message *back, uint64_t now_ms)
     return back->back->alone_ms < now_ms ? now_ms - back->back->alone_ms : 0;
 }
 
+bool returning_is_old(const struct coordinator *coordinator, uint64_t peer,
+                      const struct message *back)
+{
+    struct sender at;
+    return coordinator->is_returned && coordinator->state != COORDINATOR_GATHERING &&
+           back->back->term < coordinator->term &&
+           membership_find(&coordinator->membership, peer, &at);
+}
+
 enum status returning_generation(const struct message *back, const struct job *job,
                                  const struct returning_past *past, uint64_t now_ms,
                                  struct generation *ret_generation)

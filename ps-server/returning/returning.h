@@ -60,6 +60,10 @@ struct returning_past {
     uint64_t fetched_bytes;          // then: by members, of what that one went on from
 };
 
+/* Whether a member that was taken in has said this by its connection before it knew that. */
+bool returning_is_old(const struct coordinator *coordinator, uint64_t peer,
+                      const struct message *back);
+
 /* Fills the generation of those who are to come back. Until generation_finish. */
 enum status returning_generation(const struct message *back, const struct job *job,
                                  const struct returning_past *past, uint64_t now_ms,

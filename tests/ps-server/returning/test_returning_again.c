@@ -60,6 +60,25 @@ static void what_members_say_is_asked_for_again_as_it_may_be_old(void **state)
     comeback_end(&back);
 }
 
+static void what_one_said_before_it_was_taken_in_is_old(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 100);
+    back.back.term = 4;
+    const struct coordinator *coordinator = &back.story.coordinator;
+    const struct message before = comeback_say(&back, 0, 20);
+    assert_false(returning_is_old(coordinator, 10, &before));
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take(&back, rank, 20, 100));
+    }
+    assert_true(returning_is_old(coordinator, 10, &before));
+    assert_false(returning_is_old(coordinator, 40, &before)); // by another connection
+    back.back.term = coordinator->term;                       // it has missed this one
+    assert_false(returning_is_old(coordinator, 10, &before));
+    comeback_end(&back);
+}
+
 /* It knows its steps, but has not missed the coordinator for as long as others. */
 static void who_was_asked_early_does_not_shorten_what_others_made_meanwhile(void **state)
 {
@@ -304,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_comes_by_another_connection_keeps_its_place),
         cmocka_unit_test(what_members_say_is_asked_for_again_as_it_may_be_old),
+        cmocka_unit_test(what_one_said_before_it_was_taken_in_is_old),
         cmocka_unit_test(who_was_asked_early_does_not_shorten_what_others_made_meanwhile),
         cmocka_unit_test(the_loss_lasts_from_the_last_sign_to_the_return_of_all),
         cmocka_unit_test(where_all_join_anew_the_loss_lasts_from_the_last_sign_too),
