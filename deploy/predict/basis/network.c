@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BURST_KIB_MAX 1e9
+
 static uint32_t add_link(struct network *network, const char *name, const char *side,
                          double bandwidth)
 {
@@ -19,13 +21,20 @@ static uint32_t add_link(struct network *network, const char *name, const char *
     return network->link_count++;
 }
 
-/* Others' traffic on the link of a host or a switch, in each direction, and loss. */
+/* Others' traffic on the link of a host or a switch, in each direction, loss, and burst. */
 static enum status read_traffic(const struct fields *fields, struct network_link *ret_traffic)
 {
+    double burst_kib = 0;
     enum status status =
         fields_quantity(fields, "background", QUANTITY_BANDWIDTH, false, &ret_traffic->background);
-    return status == STATUS_OK ? fields_number(fields, "loss", 0, 0.5, false, &ret_traffic->loss)
-                               : status;
+    if (status == STATUS_OK) {
+        status = fields_number(fields, "loss", 0, 0.5, false, &ret_traffic->loss);
+    }
+    if (status == STATUS_OK) {
+        status = fields_number(fields, "burst-kib", 0, BURST_KIB_MAX, false, &burst_kib);
+    }
+    ret_traffic->burst = burst_kib * 1024;
+    return status;
 }
 
 static void add_traffic(struct network *network, uint32_t up, uint32_t down,
@@ -33,6 +42,7 @@ static void add_traffic(struct network *network, uint32_t up, uint32_t down,
 {
     network->links[up].background = network->links[down].background = traffic->background;
     network->links[up].loss = network->links[down].loss = traffic->loss;
+    network->links[up].burst = network->links[down].burst = traffic->burst;
 }
 
 static uint32_t find_switch(const struct network *network, const char *name)
@@ -49,7 +59,8 @@ static enum status read_switch(const char *file, json_t *object, size_t index,
                                struct network *network)
 {
     static const char *const names[] = {"name",    "to",         "bandwidth", "oversubscription",
-                                        "latency", "background", "loss",      NULL};
+                                        "latency", "background", "loss",      "burst-kib",
+                                        NULL};
     char place[32];
     snprintf(place, sizeof(place), "switches[%zu]", index);
     const struct fields fields = {file, place, object};
@@ -93,11 +104,11 @@ static enum status connect_switch(const char *file, json_t *object, size_t index
     const char *to = NULL;
     enum status status = fields_text(&fields, "to", false, &to);
     bool has_link = own->bandwidth > 0 || own->oversubscription > 0 || own->latency_s > 0 ||
-                    own->traffic.background > 0 || own->traffic.loss > 0;
+                    own->traffic.background > 0 || own->traffic.loss > 0 || own->traffic.burst > 0;
     if (status == STATUS_OK && to == NULL) {
         return has_link ? fields_refuse(&fields, "to",
                                         "is missing, so bandwidth, oversubscription, latency, "
-                                        "background and loss have no link")
+                                        "background, loss and burst-kib have no link")
                         : STATUS_OK;
     }
     own->above = status == STATUS_OK ? find_switch(network, to) : NETWORK_NONE;
@@ -117,8 +128,9 @@ static enum status read_group(const struct fields *fields, const struct network 
                               struct host_group *group)
 {
     static const char *const names[] = {
-        "name",   "count", "workers",        "servers", "switch",     "nic",  "latency",
-        "memory", "cores", "memory-latency", "machine", "background", "loss", NULL};
+        "name",    "count",      "workers", "servers",   "switch",
+        "nic",     "latency",    "memory",  "cores",     "memory-latency",
+        "machine", "background", "loss",    "burst-kib", NULL};
     const char *name = NULL, *above = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {

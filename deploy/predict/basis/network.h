@@ -26,6 +26,7 @@ struct network_link {
     double bandwidth;  // bytes per second; 0: no limit
     double background; // of it, that others always use
     double loss;       // share of packets
+    double burst;      // bytes that pass at once where it was idle before
     bool may_saturate; // false: all that can come to it is no more than it carries
 };
 

@@ -10,6 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A token bucket (flow_bursts.h). */
+struct flow_burst {
+    double depth; // bytes; 0: none pass at once
+    double given; // bytes, without those that its bandwidth has had the time for, until `since`
+    double since;
+};
+
 struct flow {
     struct heap_key end; // `served` of its class when it ends
     uint32_t token;
@@ -23,6 +30,7 @@ struct flow_class {
     uint32_t count, room, shared_count; // shared: when rates were given last
     double most;                        // bytes per second of one flow
     double served;                      // bytes of each flow, until `since`
+    double ends;                        // sum of those of its flows
     double rate, since;
     double end; // of its first flow
     uint32_t heap_place;
@@ -41,12 +49,14 @@ struct link_state {
     uint32_t unfrozen; // flows that take part
     double free;       // bandwidth that the other flows leave
     uint64_t mark;     // of the sharing that it takes part in
+    struct flow_burst burst;
 };
 
 struct flows {
     const struct network *network;
     double most;                // bytes per second of one flow, where loss allows it
     bool has_limits;            // classes whose flows have less
+    bool has_bursts;            // links that let some bytes pass at once
     struct flow_class *classes; // owned as the others
     uint32_t class_count, class_room;
     uint32_t *table; // chains of classes, by their links

@@ -1,6 +1,7 @@
 /* Classes of flows, and a heap of the times at which they end. */
 #include "deploy/predict/engine/flows.h"
 
+#include "deploy/predict/engine/flow_bursts.h"
 #include "deploy/predict/engine/flow_state.h"
 
 #include <float.h>
@@ -186,12 +187,14 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
     }
     serve(class, now);
     if (class->count == 0) {
-        class->served = 0; // it keeps its rate if it was empty for no time
+        class->served = class->ends = 0; // it keeps its rate if it was empty for no time
     }
     if (!class->is_listed && !join_links(flows, index)) {
         return false;
     }
+    bytes -= flow_bursts_take(flows, class, bytes, now);
     const struct flow flow = {{class->served + bytes, flows->order++}, token};
+    class->ends += flow.end.at;
     heap_add(class->flows, &class->count, &flow, sizeof(flow));
     mark_dirty(flows, index);
     update_end(flows, index);
@@ -210,6 +213,7 @@ uint32_t flows_end_next(struct flows *flows, double now)
     struct flow flow;
     heap_take(class->flows, &class->count, &flow, sizeof(flow));
     class->served = flow.end.at; // rounding would leave flows behind that end together
+    class->ends -= flow.end.at;
     class->since = now;
     mark_dirty(flows, index);
     update_end(flows, index);
@@ -241,6 +245,8 @@ enum status flows_create(const struct network *network, struct flows **ret_flows
     }
     for (uint32_t i = 0; i < network->link_count; i++) {
         flows->links[i].bandwidth = network_free(&network->links[i]);
+        flows->links[i].burst.depth = network->links[i].burst;
+        flows->has_bursts = flows->has_bursts || network->links[i].burst > 0;
     }
     *ret_flows = flows;
     return STATUS_OK;

@@ -23,7 +23,8 @@ void flows_destroy(struct flows *flows); // NULL is fine
 /* The class of flows that go this way; UINT32_MAX if there is no memory. */
 uint32_t flows_class_of(struct flows *flows, const struct network_route *route);
 
-/* Begins a flow, which has no rate until flows_share. False if there is no memory. */
+/* Begins a flow, which has no rate until flows_share. What links let pass at once (flow_bursts.h)
+ * takes no time. False if there is no memory. */
 bool flows_begin(struct flows *flows, double now, uint32_t class, double bytes, uint32_t token);
 
 /* Gives all flows their rates, if some have begun or ended. False if there is no memory. */

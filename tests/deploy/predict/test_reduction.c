@@ -203,6 +203,11 @@ static const char lossy_racks[] =
     " \"latency\": \"10 us\"}, {\"name\": \"b\", \"count\": 8, \"switch\": \"b\","
     " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\"}]}";
 
+/* Links that let bytes pass at once. */
+static const char bursting[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
+    " \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\", \"burst-kib\": 64}]}";
+
 static void disturbed_hosts_are_reduced_if_they_are_alike(void **state)
 {
     (void)state;
@@ -217,13 +222,17 @@ static void disturbed_hosts_are_reduced_if_they_are_alike(void **state)
     };
     const struct case_of_job other = {
         lossy_racks, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 16, 0};
+    const struct case_of_job bursts = {bursting, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 16, 0};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct job job = job_of(&cases[i]);
         assert_true(is_reduced(&cases[i], &job, PREDICTION_ERROR_MAX));
         compare(&cases[i], &job, 0.01);
     }
-    const struct job job = job_of(&other);
-    assert_false(is_reduced(&other, &job, PREDICTION_ERROR_MAX_ASKED));
+    const struct case_of_job *const others[] = {&other, &bursts};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const struct job job = job_of(others[i]);
+        assert_false(is_reduced(others[i], &job, PREDICTION_ERROR_MAX_ASKED));
+    }
 }
 
 /* Chunks of all workers are rounded up to the same size. That changes no bucket's all-reduce,

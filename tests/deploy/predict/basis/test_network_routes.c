@@ -152,6 +152,8 @@ static void traffic_that_makes_no_sense_is_named(void **state)
         {"\"background\": \"-1 Gbit/s\"", "background"},
         {"\"loss\": 0.6", "loss"},
         {"\"loss\": \"1 %\"", "loss"},
+        {"\"burst-kib\": -1", "burst-kib"},
+        {"\"burst-kib\": \"64 KiB\"", "burst-kib"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *folder = temp_folder_create(), text[400], path[600];
