@@ -16,6 +16,12 @@ from launching import Failed, Host, Processes
 NETWORK = "10.77.0"
 BRIDGE_ADDRESS = f"{NETWORK}.254"
 HOSTS_MAX = 250
+
+# What a link carries at once: what leaves in two milliseconds, since less would not reach the rate,
+# and at least what the kernel sends as one (64 KiB and headers). tbf would cut that into packets,
+# with a timer for each: at 250 Mbit/s four hosts spent half a second of a core on a step.
+BURST_MS = 2
+BURST_LEAST_KIB = 96
 STREAM_S = 2
 
 # Connections are told apart by so many bits of a port; those that have them in common share a limit.
@@ -53,6 +59,11 @@ while time.monotonic() < end:
 """
 
 
+# A host with a name of its own, as timelines tell hosts apart by theirs.
+NAMED = ("unshare", "--uts", "sh", "-c",
+         'echo "$0" > /proc/sys/kernel/hostname && exec "$@"')
+
+
 class Unavailable(Exception):
     """What this machine, or this user, does not allow."""
 
@@ -65,11 +76,16 @@ def check_rights():
             raise Unavailable(f"there is no {tool}; install iproute2")
 
 
+def burst_kib(mbit):
+    """Of a link's token bucket."""
+    return max(BURST_LEAST_KIB, mbit * BURST_MS * 128 // 1000)
+
+
 class Links:
     """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
-    removed, whatever happens in between."""
+    removed, whatever happens in between. With are_named, hosts have names of their own."""
 
-    def __init__(self, count, mbit, flow_mbit=None, delay_ms=0):
+    def __init__(self, count, mbit, flow_mbit=None, delay_ms=0, are_named=False):
         if count > HOSTS_MAX:
             raise Unavailable(f"{count} hosts are more than the {HOSTS_MAX} of one network")
         self.count, self.mbit, self.flow_mbit = count, mbit, flow_mbit
@@ -77,7 +93,8 @@ class Links:
         self.prefix = f"rsb{os.getpid()}n"
         self.switch = f"{self.prefix}sw"
         self.made = []
-        self.hosts = [Host(("ip", "netns", "exec", self.name(i)), f"{NETWORK}.{i + 1}")
+        self.hosts = [Host(("ip", "netns", "exec", self.name(i),
+                            *((*NAMED, f"host{i}") if are_named else ())), f"{NETWORK}.{i + 1}")
                       for i in range(count)]
         self.bridge = Host(("ip", "netns", "exec", self.switch), BRIDGE_ADDRESS)
 
@@ -97,15 +114,14 @@ class Links:
         self.run("ip", "-n", name, "link", "set", "lo", "up")
 
     def shape(self, name, device, delay_ms=0):
-        # A burst of what leaves in two milliseconds: less would not reach the rate.
-        burst_kb = max(16, self.mbit * 256 // 1000)
         add = ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device]
         place = ["root"]
         if delay_ms > 0:
             self.run(*add, "root", "handle", "1:", "netem", "delay", f"{delay_ms}ms", "limit",
                      "100000")
             place = ["parent", "1:1", "handle", "10:"]
-        self.run(*add, *place, "tbf", "rate", f"{self.mbit}mbit", "burst", f"{burst_kb}kb",
+        self.run(*add, *place, "tbf", "rate", f"{self.mbit}mbit", "burst",
+                 f"{burst_kib(self.mbit)}kb",
                  "latency", "50ms")
 
     def shape_flows(self, name, device):
