@@ -1,6 +1,7 @@
 /* Reads and changes the set of cores that a thread may run on. */
 #include "common/base/cores.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -12,6 +13,21 @@ uint32_t cores_available(void)
     long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
                                                               : sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? (uint32_t)count : 1;
+}
+
+uint64_t cores_machine(void)
+{
+    char text[64];
+    uint64_t digest = 0;
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t size = file >= 0 ? read(file, text, sizeof(text)) : 0;
+    if (file >= 0) {
+        close(file);
+    }
+    for (ssize_t i = 0; i < size; i++) {
+        digest = (digest ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3); // FNV-1a
+    }
+    return digest;
 }
 
 uint32_t cores_current(void)

@@ -12,6 +12,10 @@
  * only some of the machine's. At least 1. */
 uint32_t cores_available(void);
 
+/* Equal for processes whose cores are those of one machine, also in containers and namespaces, and
+ * different otherwise; 0: not known. */
+uint64_t cores_machine(void);
+
 /* The core that the calling thread runs on at the moment; CORES_UNKNOWN if the kernel does not say.
  */
 uint32_t cores_current(void);

@@ -71,6 +71,7 @@ static void put_process(struct writer *writer)
     add_number(&facts, "coordinator", process->is_coordinator);
     add_number(&facts, "unsynchronised", process->is_unsynchronised);
     add_number(&facts, "cores", cores_available());
+    add_number(&facts, "machine", cores_machine());
     put(writer, &facts);
 }
 

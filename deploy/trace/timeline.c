@@ -56,6 +56,7 @@ static enum status add_process(struct reader *reader, const struct trace_packet 
         .track = packet->track,
         .number = (uint32_t)trace_packet_number(packet, "number"),
         .cores = (uint32_t)trace_packet_number(packet, "cores"),
+        .machine = trace_packet_number(packet, "machine"),
         .is_coordinator = trace_packet_number(packet, "coordinator") != 0,
         .is_unsynchronised = trace_packet_number(packet, "unsynchronised") != 0,
         .offset_ns = (int64_t)trace_packet_number(packet, "offset-ns"),

@@ -17,6 +17,7 @@ struct timeline_process {
     uint64_t track;
     char role[16], host[TIMELINE_TEXT_BYTES], clock[16]; // clock: "common" or "measured"
     uint32_t number, cores;                              // cores that it may use; 0: not said
+    uint64_t machine;                                    // whose cores they are; 0: not said
     bool is_coordinator, is_unsynchronised;
     int64_t offset_ns;       // of its clock, as measured first
     uint64_t uncertainty_ns; // of its times, beside the coordinator's

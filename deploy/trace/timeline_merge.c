@@ -20,8 +20,8 @@
 struct part {
     struct trace_bytes file;
     bool is_coordinator;
-    uint64_t host_id;
-    struct clock_ping *pings; // (ping_count), owned
+    uint64_t host_id, machine; // machine 0: not said
+    struct clock_ping *pings;  // (ping_count), owned
     size_t ping_count;
     struct drift fit;
     bool shares_clock; // with the coordinator
@@ -92,6 +92,7 @@ static enum status take_facts(struct merge *merge, struct part *part,
     if (trace_packet_is_fact(packet, "process")) {
         part->is_coordinator = trace_packet_number(packet, "coordinator") != 0;
         part->host_id = trace_packet_number(packet, "host-id");
+        part->machine = trace_packet_number(packet, "machine");
     } else if (trace_packet_is_fact(packet, "ping") && part->ping_count < PINGS_MAX) {
         part->pings[part->ping_count++] = (struct clock_ping){
             trace_packet_number(packet, "sent"), trace_packet_number(packet, "there"),
@@ -129,21 +130,26 @@ static enum status read_facts(struct merge *merge, struct part *part)
     return status == STATUS_END_OF_DATA ? STATUS_OK : status;
 }
 
-/* Processes of the coordinator's host have its clock, unless what they measured says otherwise. */
+/* Processes of the coordinator's host, or of another host of its machine, have its clock, unless
+ * what they measured says otherwise. */
 static void choose_clocks(struct merge *merge)
 {
     const struct part *coordinator = NULL;
     for (size_t i = 0; i < merge->part_count; i++) {
         coordinator = merge->parts[i]->is_coordinator ? merge->parts[i] : coordinator;
     }
+    uint64_t host_id = coordinator != NULL ? coordinator->host_id : 0;
+    uint64_t machine = coordinator != NULL ? coordinator->machine : 0;
     for (size_t i = 0; i < merge->part_count; i++) {
         struct part *part = merge->parts[i];
-        bool is_near = coordinator != NULL && part->host_id == coordinator->host_id;
+        bool is_same_machine = part->machine != 0 && part->machine == machine;
+        bool is_near = coordinator != NULL && (part->host_id == host_id || is_same_machine);
         part->shares_clock = part == coordinator || (is_near && drift_allows_zero(&part->fit));
         if (is_near && !part->shares_clock) {
-            log_warn("%s: its clock differs from the coordinator's, though both are of one host; "
-                     "what was measured counts",
-                     part->file.path);
+            log_warn(
+                "%s: its clock differs from the coordinator's, though both are of one machine; "
+                "what was measured counts",
+                part->file.path);
         }
         if (!part->shares_clock && part->fit.count == 0) {
             log_warn("%s: how its clock differs from the coordinator's was not measured; its "

@@ -63,12 +63,20 @@ static void nobody_leaves_where_there_is_no_other_core(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
+static void processes_of_one_boot_have_one_machine(void **state)
+{
+    (void)state;
+    assert_true(cores_machine() != 0);
+    assert_true(cores_machine() == cores_machine());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_cores_that_this_process_may_use_count),
         cmocka_unit_test(who_leaves_a_core_runs_on_another_and_may_still_run_on_all),
         cmocka_unit_test(nobody_leaves_where_there_is_no_other_core),
+        cmocka_unit_test(processes_of_one_boot_have_one_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

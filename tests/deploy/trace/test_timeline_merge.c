@@ -36,6 +36,8 @@ static void put(struct part *part, struct trace_packet packet)
     part->size += size;
 }
 
+static int64_t machine; // of all processes
+
 static void describe(struct part *part, const char *role, bool is_coordinator, int64_t host_id)
 {
     part->size = 0;
@@ -46,8 +48,9 @@ static void describe(struct part *part, const char *role, bool is_coordinator, i
                                     .name = "process",
                                     .notes = {{.name = "role", .text = role},
                                               {.name = "coordinator", .number = is_coordinator},
-                                              {.name = "host-id", .number = host_id}},
-                                    .note_count = 3});
+                                              {.name = "host-id", .number = host_id},
+                                              {.name = "machine", .number = machine}},
+                                    .note_count = 4});
     put(part, (struct trace_packet){
                   .type = TRACE_PACKET_THREAD, .track = part->track + 1, .name = "thread"});
     put(part, (struct trace_packet){
@@ -161,6 +164,21 @@ static void a_clock_that_differs_on_one_host_is_found_out(void **state)
     temp_folder_destroy(folder);
 }
 
+static void hosts_of_one_machine_have_one_clock(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create();
+    machine = 5;
+    write_two(folder, 2); // whose clocks differ, which the log says of near ones alone
+    captured_log_begin();
+    enum status status = timeline_merge(folder);
+    const char *log = captured_log_end();
+    machine = 0;
+    assert_int_equal(status, STATUS_OK);
+    assert_non_null(strstr(log, "its clock differs"));
+    temp_folder_destroy(folder);
+}
+
 static void a_damaged_part_is_named_with_the_place(void **state)
 {
     (void)state;
@@ -255,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_those_of_the_coordinators_clock),
         cmocka_unit_test(a_clock_that_differs_on_one_host_is_found_out),
+        cmocka_unit_test(hosts_of_one_machine_have_one_clock),
         cmocka_unit_test(a_damaged_part_is_named_with_the_place),
         cmocka_unit_test(a_slice_that_only_ends_is_refused),
         cmocka_unit_test(text_of_a_file_cannot_steer_the_terminal),
