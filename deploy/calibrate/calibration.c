@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "deploy/calibrate/calibration_codes.h"
 #include "deploy/calibrate/calibration_cores.h"
+#include "deploy/calibrate/calibration_links.h"
 #include "deploy/calibrate/calibration_unseen.h"
 #include "deploy/predict/basis/fields.h"
 
@@ -11,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REST_NAME     "rest of the step"
-#define NIC_UNLIMITED 1.25e11 // bytes per second, where no run shows a limit and the file needs one
+#define REST_NAME "rest of the step"
 
 struct maker {
     struct calibration_run *runs[CALIBRATION_RUNS_MAX]; // without codes; borrowed
@@ -343,108 +343,6 @@ static void take_message(struct maker *maker)
         (unsigned long long)receives.count);
 }
 
-/* The quickest messages of all runs. */
-static struct observed_ways join_ways(const struct maker *maker, bool is_within)
-{
-    struct observed_ways all = {.size_count = 0};
-    uint64_t count = 0;
-    for (size_t i = 0; i < maker->run_count; i++) {
-        const struct observation *seen = &maker->runs[i]->observation;
-        const struct observed_ways *ways = is_within ? &seen->within : &seen->between;
-        for (size_t j = 0; j < ways->size_count; j++) {
-            observed_ways_add(&all, &ways->least[j], ways->least_send_s);
-        }
-        count += ways->count;
-    }
-    all.count = count;
-    return all;
-}
-
-/* The ways, without the sends that they begin with. */
-static struct fit_line line_of(const struct observed_ways *ways)
-{
-    struct fit_point points[OBSERVATION_SIZES_MAX];
-    for (size_t i = 0; i < ways->size_count; i++) {
-        points[i] = ways->least[i];
-        points[i].seconds -= ways->least_send_s;
-        points[i].seconds = points[i].seconds > 0 ? points[i].seconds : 0;
-    }
-    return fit_line(points, ways->size_count);
-}
-
-/* Notes of a latency and a bandwidth, which are of messages that go the same way. */
-static void note_line(struct calibration_notes *notes, const char *const names[2],
-                      const struct fit_line *line, const struct observed_ways *ways,
-                      const char *where)
-{
-    char latency[QUANTITY_BYTES], bandwidth[QUANTITY_BYTES];
-    quantity_format(line->latency_s, QUANTITY_TIME, latency);
-    quantity_format(line->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
-    if (line->knows_latency) {
-        calibration_add_note(notes, names[0], false,
-                             "%s one way %s: the quickest of %llu messages, %zu sizes", latency,
-                             where, (unsigned long long)ways->count, ways->size_count);
-    } else {
-        calibration_add_note(
-            notes, names[0], true,
-            "none: messages %s have one size, which does not tell latency from bandwidth", where);
-    }
-    calibration_add_note(notes, names[1], line->bandwidth <= 0, "%s: the same messages%s",
-                         bandwidth,
-                         line->bandwidth <= 0 ? ", of which larger ones took no longer" : "");
-}
-
-static void take_between(struct maker *maker, const struct observed_ways *between)
-{
-    static const char *const names[2] = {"latency", "nic"};
-    struct calibration *made = maker->made;
-    const struct fit_line line = line_of(between);
-    bool is_unsure = false;
-    for (size_t i = 0; i < maker->run_count; i++) {
-        is_unsure = is_unsure || maker->runs[i]->observation.is_unsure_of_clocks;
-    }
-    made->links.latency_s = line.latency_s / 2; // a way has the links of two hosts
-    made->links.nic = line.bandwidth;
-    note_line(&made->network_notes, names, &line, between, "between hosts");
-    if (is_unsure) {
-        calibration_add_note(
-            &made->network_notes, "clocks", true,
-            "right: clocks of the hosts may differ by more than the quickest message took");
-    }
-}
-
-static void take_network(struct maker *maker)
-{
-    static const char *const names[2] = {"memory-latency", "memory"};
-    struct calibration *made = maker->made;
-    struct calibrated_links *links = &made->links;
-    const struct observed_ways within = join_ways(maker, true), between = join_ways(maker, false);
-    made->has_network = within.count > 0 || between.count > 0;
-    if (between.count > 0) {
-        take_between(maker, &between);
-    }
-    links->has_memory = within.count > 0;
-    if (within.count > 0) {
-        const struct fit_line line = line_of(&within);
-        links->memory_latency_s = line.latency_s;
-        links->memory = line.bandwidth;
-        note_line(&made->network_notes, names, &line, &within, "within a host");
-    } else if (made->has_network) {
-        calibration_add_note(
-            &made->network_notes, "memory", true,
-            "no limit and no latency within a host: all messages went between hosts");
-    }
-    if (within.count > 0 && between.count == 0) {
-        links->latency_s = links->memory_latency_s / 2;
-        links->nic = links->memory;
-        calibration_add_note(&made->network_notes, "nic and latency", true,
-                             "as within the host: no message went between hosts");
-    }
-    if (links->nic <= 0) {
-        links->nic = NIC_UNLIMITED;
-    }
-}
-
 static void find_runs(struct maker *maker)
 {
     const struct calibration_run *widest = maker->runs[0];
@@ -462,7 +360,9 @@ static void find_runs(struct maker *maker)
 }
 
 enum status calibration_make(struct calibration_run *const *runs, size_t run_count,
-                             const struct model_layers *model, struct calibration *ret_calibration)
+                             const struct model_layers *model,
+                             const struct calibration_known *known,
+                             struct calibration *ret_calibration)
 {
     struct maker maker = {.made = ret_calibration};
     memset(ret_calibration, 0, sizeof(*ret_calibration));
@@ -488,7 +388,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     calibration_take_codes(maker.coded, maker.coded_count, maker.runs, maker.run_count,
                            ret_calibration);
     calibration_take_cores(maker.runs, maker.run_count, maker.narrowest, ret_calibration);
-    take_network(&maker);
+    calibration_take_links(maker.runs, maker.run_count, known, ret_calibration);
     calibration_take_unseen(maker.runs, maker.run_count, ret_calibration);
     return STATUS_OK;
 }

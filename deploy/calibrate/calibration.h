@@ -32,6 +32,12 @@ __attribute__((format(printf, 4, 5))) void calibration_add_note(struct calibrati
 struct calibrated_links {
     double nic, latency_s, memory, memory_latency_s;
     bool has_memory;
+    double burst_kib; // that a link carries at once; no run shows it
+};
+
+/* What is known of the links between hosts without any run, and counts instead. 0: nothing. */
+struct calibration_known {
+    double nic, burst_kib;
 };
 
 /* Large: on the heap. */
@@ -49,6 +55,8 @@ struct calibration {
  * workers, where computing is disturbed least; messages are those of all runs. STATUS_INVALID if
  * the runs or the model differ, which is logged. */
 enum status calibration_make(struct calibration_run *const *runs, size_t run_count,
-                             const struct model_layers *model, struct calibration *ret_calibration);
+                             const struct model_layers *model,
+                             const struct calibration_known *known,
+                             struct calibration *ret_calibration);
 
 #endif

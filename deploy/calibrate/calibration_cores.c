@@ -32,7 +32,8 @@ double calibration_core_share(const struct calibration_run *run)
 
 bool calibration_is_crowded(const struct calibration_run *run)
 {
-    return run->host_count == 1 && run->hosts[0].cores < run->workers * run->threads;
+    return calibration_run_has_one_machine(run) &&
+           run->hosts[0].cores < run->workers * run->threads;
 }
 
 /* What messages took in each kind of processes of each run: of the threads that send and receive,
@@ -126,8 +127,9 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
     for (size_t i = 0; i < run_count && is_alone && alone_s > 0; i++) {
         const struct calibration_run *run = runs[i];
         const struct observed_cores *seen = &run->observation.cores;
-        if (!calibration_knows_cores(run) || run->workers < 2 || run->host_count != 1 ||
-            calibration_is_crowded(run) || run->hosts[0].cores < 2 || seen->step_s <= 0) {
+        if (!calibration_knows_cores(run) || run->workers < 2 ||
+            !calibration_run_has_one_machine(run) || calibration_is_crowded(run) ||
+            run->hosts[0].cores < 2 || seen->step_s <= 0) {
             continue;
         }
         double others =

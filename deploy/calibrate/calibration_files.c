@@ -209,11 +209,18 @@ static json_t *hosts_json(const struct calibration *calibration)
         if (run->hosts[i].cores > 0) {
             json_object_set_new(object, "cores", json_integer(run->hosts[i].cores));
         }
+        if (run->hosts[i].cores > 0 && run->host_count > 1 &&
+            calibration_run_has_one_machine(run)) {
+            json_object_set_new(object, "machine", json_string(run->hosts[0].name));
+        }
         if (has_servers) {
             json_object_set_new(object, "servers", json_integer(run->hosts[i].servers));
         }
         set_quantity(object, "nic", links->nic, QUANTITY_BANDWIDTH);
         set_quantity(object, "latency", links->latency_s, QUANTITY_TIME);
+        if (links->burst_kib > 0) {
+            json_object_set_new(object, "burst-kib", json_real(links->burst_kib));
+        }
         if (links->has_memory && links->memory > 0) {
             set_quantity(object, "memory", links->memory, QUANTITY_BANDWIDTH);
         }

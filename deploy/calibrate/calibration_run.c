@@ -41,6 +41,16 @@ enum status calibration_run_job(const struct calibration_run *run, const char *c
     return STATUS_OK;
 }
 
+bool calibration_run_has_one_machine(const struct calibration_run *run)
+{
+    for (uint32_t i = 1; i < run->host_count; i++) {
+        if (run->hosts[i].machine == 0 || run->hosts[i].machine != run->hosts[0].machine) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool calibration_run_has_codes(const struct calibration_run *run)
 {
     return run->compress[0] != '\0' && strcmp(run->compress, "none") != 0;
@@ -191,6 +201,7 @@ static enum status list_hosts(struct calibration_run *run, const struct timeline
         }
         uint32_t cores = timeline->processes[thread->process].cores;
         host->cores = cores > host->cores ? cores : host->cores;
+        host->machine = timeline->processes[thread->process].machine;
         host->workers += !is_shard;
         host->servers += is_shard;
         process = is_shard ? thread->process : process;

@@ -18,6 +18,7 @@ struct calibration_host {
     char name[TIMELINE_TEXT_BYTES];
     uint32_t workers, servers; // that ran there
     uint32_t cores;            // that they might use; 0: the timeline does not say
+    uint64_t machine;          // whose cores these are; 0: likewise
 };
 
 /* Large: on the heap. */
@@ -34,6 +35,9 @@ struct calibration_run {
     uint32_t host_count;
     struct observation observation;
 };
+
+/* Whether all processes had the same cores: they were on one host, or on hosts of one machine. */
+bool calibration_run_has_one_machine(const struct calibration_run *run);
 
 /* Whether gradients were in codes, so that the run shows what those take, and not what messages do
  * without. */

@@ -32,7 +32,8 @@ struct comparison {
 
 /* False: it shows nothing of that, as in shared memory, where the kernel has no part in messages;
  * or its job is not known. */
-static bool take_run(const struct calibration_run *run, struct compared *ret_compared)
+static bool take_run(const struct calibration_run *run, const struct calibration *calibration,
+                     struct compared *ret_compared)
 {
     static const char *const names[] = {"mode",       "workers",   "servers",  "bucket-mb",
                                         "all-reduce", "transport", "straggler"};
@@ -42,10 +43,12 @@ static bool take_run(const struct calibration_run *run, struct compared *ret_com
                             error) != STATUS_OK) {
         return false;
     }
+    // Its messages went as they do in the network that is calibrated.
+    bool has_hosts = run->host_count > 1, has_ways = calibration->widest->host_count > 1;
     ret_compared->step_s = seen->step_count > 0 ? seen->passed_s / (double)seen->step_count : 0;
-    return ret_compared->step_s > 0 && run->workers > 1 && run->host_count == 1 &&
+    return ret_compared->step_s > 0 && run->workers > 1 && calibration_run_has_one_machine(run) &&
            run->hosts[0].cores > 0 && calibration_knows_cores(run) &&
-           !calibration_is_crowded(run) && seen->cores.workers.ends > 0 &&
+           !calibration_is_crowded(run) && seen->cores.workers.ends > 0 && has_hosts == has_ways &&
            strcmp(run->transport, "shm") != 0;
 }
 
@@ -107,7 +110,7 @@ void calibration_take_unseen(struct calibration_run *const *runs, size_t run_cou
     struct comparison *comparison = calloc(1, sizeof(*comparison));
     bool is_known = costs->carriage_message_s > 0 || costs->carriage_bandwidth > 0;
     for (size_t i = 0; i < run_count && comparison != NULL; i++) {
-        comparison->count += take_run(runs[i], &comparison->list[comparison->count]);
+        comparison->count += take_run(runs[i], calibration, &comparison->list[comparison->count]);
     }
     if (comparison != NULL && comparison->count > 0 && is_known && calibration->has_network) {
         json_t *object = calibration_network_json(calibration);

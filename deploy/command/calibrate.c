@@ -8,13 +8,15 @@
 #include "deploy/command/calibration_jobs.h"
 #include "deploy/command/checkpoint_job.h"
 #include "deploy/command/commands.h"
+#include "deploy/predict/basis/fields.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct calibrate_options {
-    char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES], runs[1024];
+    char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES], runs[1024], nic[QUANTITY_BYTES];
+    double burst_kib;
 };
 
 #define FIELD(kind, field) OPTION_FIELD(kind, calibrate_options, field)
@@ -36,6 +38,19 @@ static const struct option rows[] = {
      .metavar = "DIR",
      .help = "folder for the jobs' run folders, new or empty; without it they are removed in the "
              "end"},
+    {.name = "nic",
+     FIELD(TEXT, nic),
+     .fallback = "",
+     .metavar = "BANDWIDTH",
+     .help = "bandwidth of a host's link, such as \"956 Mbit/s\", if it is known (iperf3), in the "
+             "place of what single messages show"},
+    {.name = "burst-kib",
+     FIELD(REAL, burst_kib),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e9),
+     .metavar = "KIB",
+     .help = "what a host's link carries at once where it was idle before (token bucket), if it is "
+             "known; no run shows it"},
 };
 
 /* What the command works with. Large: on the heap. */
@@ -45,6 +60,7 @@ struct work {
     size_t path_count;
     struct calibration_run *runs[CALIBRATION_RUNS_MAX]; // owned
     struct model_layers model;
+    struct calibration_known known;
     struct calibration calibration;
     struct calibration_jobs jobs;
 };
@@ -117,7 +133,8 @@ static enum status calibrate(struct work *work)
         status = describe_model(work->runs[0], &work->model);
     }
     if (status == STATUS_OK) {
-        status = calibration_make(work->runs, work->path_count, &work->model, &work->calibration);
+        status = calibration_make(work->runs, work->path_count, &work->model, &work->known,
+                                  &work->calibration);
     }
     return status == STATUS_OK ? write_files(work) : status;
 }
@@ -133,6 +150,21 @@ static enum exit_code run_jobs(struct work *work)
         work->paths[work->path_count++] = work->jobs.folders[i];
     }
     return exit_code(calibrate(work));
+}
+
+/* What is known of links. */
+static enum status take_known(struct work *work)
+{
+    const struct calibrate_options *options = &work->options;
+    work->known.burst_kib = options->burst_kib;
+    if (options->nic[0] != '\0' &&
+        (!quantity_parse(options->nic, QUANTITY_BANDWIDTH, &work->known.nic) ||
+         work->known.nic <= 0)) {
+        log_error("--nic %s is no bandwidth; write it with a unit, such as --nic \"25 Gbit/s\"",
+                  options->nic);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
 }
 
 static enum status check_options(const struct work *work)
@@ -217,6 +249,9 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
         return status;
     }
     status = check_options(work);
+    if (status == STATUS_OK) {
+        status = take_known(work);
+    }
     return status == STATUS_OK && has_jobs ? calibration_jobs_make(jobs, &program) : status;
 }
 

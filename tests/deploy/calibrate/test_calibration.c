@@ -23,6 +23,7 @@ static struct calibration_run runs[2];
 static struct model_layers model = {
     {{"conv2d 1", 100000}, {"linear 2", 30000}}, .count = 2, .parameters = 130000};
 static struct calibration calibration;
+static struct calibration_known known; // of links
 
 // A step ends a microsecond before the next one begins, and hands over two buckets.
 #define REST_NS (TRACED_REST_NS + TRACED_US + 2 * TRACED_HANDOVER_NS)
@@ -52,7 +53,7 @@ static void calibrate(const struct traced_story *stories, size_t count, struct c
         folders[i] = traced_run_write(&stories[i]);
         assert_int_equal(calibration_run_read(folders[i], list[i]), STATUS_OK);
     }
-    assert_int_equal(calibration_make(list, count, &model, &calibration), STATUS_OK);
+    assert_int_equal(calibration_make(list, count, &model, &known, &calibration), STATUS_OK);
     snprintf(path, sizeof(path), "%s/costs.json", folders[0]);
     assert_int_equal(calibration_check_file(path), STATUS_OK);
     assert_int_equal(calibration_write_costs(&calibration, path), STATUS_OK);
@@ -242,7 +243,7 @@ static void runs_that_do_not_go_together_are_refused(void **state)
             assert_int_equal(calibration_run_read(folders[j], list[j]), STATUS_OK);
         }
         captured_log_begin();
-        assert_int_equal(calibration_make(list, cases[i].count, &model, &calibration),
+        assert_int_equal(calibration_make(list, cases[i].count, &model, &known, &calibration),
                          STATUS_INVALID);
         assert_non_null(strstr(captured_log_end(), cases[i].why));
         for (size_t j = 0; j < cases[i].count; j++) {
@@ -250,6 +251,20 @@ static void runs_that_do_not_go_together_are_refused(void **state)
             temp_folder_destroy(folders[j]);
         }
     }
+}
+
+static void what_is_known_of_links_counts_instead(void **state)
+{
+    (void)state;
+    struct network network;
+    memset(runs, 0, sizeof(runs)); // the hosts of runs that were refused
+    known = (struct calibration_known){.nic = 1.25e8, .burst_kib = 256};
+    calibrate(&plain_ring, 1, &costs, &network);
+    known = (struct calibration_known){0};
+    const struct network_link *link = &network.links[network.hosts[0].up];
+    check_near(link->bandwidth, 1.25e8, 1e-6);
+    check_near(link->burst, 262144, 1e-6);
+    check_network(&network, 2); // memory is what messages show
 }
 
 /* The run is refused, with a sentence that holds `why`. */
@@ -328,11 +343,11 @@ static void runs_of_two_kinds_are_refused(void **state)
     assert_int_equal(calibration_run_read(first, &runs[0]), STATUS_OK);
     assert_int_equal(calibration_run_read(second, &runs[1]), STATUS_OK);
     captured_log_begin();
-    assert_int_equal(calibration_make(list, 2, &model, &calibration), STATUS_INVALID);
+    assert_int_equal(calibration_make(list, 2, &model, &known, &calibration), STATUS_INVALID);
     assert_non_null(strstr(captured_log_end(), "costs are of one model and batch"));
     other.parameters = 7;
     captured_log_begin();
-    assert_int_equal(calibration_make(list, 1, &other, &calibration), STATUS_INVALID);
+    assert_int_equal(calibration_make(list, 1, &other, &known, &calibration), STATUS_INVALID);
     assert_non_null(strstr(captured_log_end(), "calibrate with the version that made the run"));
     calibration_run_finish(&runs[0]);
     calibration_run_finish(&runs[1]);
@@ -368,6 +383,7 @@ int main(void)
         cmocka_unit_test(runs_that_show_no_plain_steps_are_refused_by_name),
         cmocka_unit_test(runs_that_are_not_whole_are_refused),
         cmocka_unit_test(runs_of_two_kinds_are_refused),
+        cmocka_unit_test(what_is_known_of_links_counts_instead),
         cmocka_unit_test(a_file_that_cannot_be_written_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

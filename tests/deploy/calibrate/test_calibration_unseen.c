@@ -139,12 +139,44 @@ static void runs_that_do_not_show_it_are_left_out(void **state)
     assert_int_equal(calibration.cost_notes.count, 0);
 }
 
+/* Each worker on a host of its own, and both hosts on one machine. */
+static void hosts_of_one_machine_share_its_cores(void **state)
+{
+    (void)state;
+    run.host_count = 2;
+    snprintf(run.hosts[1].name, sizeof(run.hosts[1].name), "i");
+    run.hosts[0].workers = run.hosts[1].workers = 1;
+    run.hosts[1].cores = 2;
+    run.hosts[0].machine = run.hosts[1].machine = 7;
+    take_as_long_as(1.5);
+    take();
+    check_factor(1.5);
+}
+
+static void runs_whose_messages_go_another_way_are_left_out(void **state)
+{
+    (void)state;
+    static struct calibration_run other;
+    take_as_long_as(1.5);
+    other = run;
+    other.host_count = 2; // what the network has
+    calibration.widest = &other;
+    take();
+    check_factor(1);
+    run.host_count = 2; // hosts of machines that nobody knows
+    take();
+    check_factor(1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_timelines_do_not_show_is_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_is_faster_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(runs_that_do_not_show_it_are_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hosts_of_one_machine_share_its_cores, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_whose_messages_go_another_way_are_left_out, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
