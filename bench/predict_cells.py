@@ -7,6 +7,9 @@ MODELS = ("cnn", "resnet20", "lenet5")
 CALIBRATION_STEPS = {"cnn": 150, "resnet20": 100, "lenet5": 400}
 CALIBRATION_RUNS = ("local", "ring", "ring-small-buckets", "ps-sync", "ps-sync-compress",
                     "ring-few-cores")
+LINK_RUNS = {"ring": ["--mode", "ring"],
+             "ring-small-buckets": ["--mode", "ring", "--bucket-mb", "0.0625"],
+             "ps-sync": ["--mode", "ps-sync", "--servers", "1"]}
 DESIGNS = ("ring:ring", "ring:halving-doubling", "ring:direct", "ring:auto", "ps-sync:1", "ps-sync:2",
            "ps-sync:4", "ps-ssp:2", "ps-async")
 STRAGGLERS = {"straggler": "rank=1,factor=1.5"}
@@ -56,9 +59,19 @@ class Cell(collections.namedtuple("Cell", "model network design workers extra"))
 
 
 def calibration(cell):
-    """What names the costs and the network that a cell is predicted from."""
-    return ([cell.model] + (["shm"] if cell.network == "shm" else [])
+    """What names the costs and the network that a cell is predicted from: its model, its network, and
+    its codes."""
+    return ([cell.model] + ([cell.network] if cell.network != "tcp" else [])
             + ([cell.extra] if cell.extra in CODECS else []))
+
+
+def groups(cells):
+    """Lists of cells with the same calibration: models one after the other, and their networks."""
+    found = {}
+    for cell in sorted(cells, key=lambda cell: (MODELS.index(cell.model),
+                                                NETWORKS.index(cell.network), cell.extra in CODECS)):
+        found.setdefault("-".join(calibration(cell)), []).append(cell)
+    return list(found.values())
 
 
 def planned():
@@ -86,12 +99,12 @@ def quick():
             Cell("lenet5", "250mbit", "ring:ring", 3, ""), Cell("lenet5", "1gbit", "ps-sync:2", 3, "")]
 
 
-def blind(seed, count):
+def blind(seed, count, networks=NETWORKS):
     """Drawn from all that may be combined, with other numbers of workers, too; none twice."""
     draw = random.Random(seed)
     cells = []
     while len(cells) < count:
-        cell = Cell(draw.choice(MODELS), draw.choice(NETWORKS), draw.choice(DESIGNS),
+        cell = Cell(draw.choice(MODELS), draw.choice(networks), draw.choice(DESIGNS),
                     draw.choice(BLIND_WORKERS), draw.choice(("", "", "straggler", *CODECS)))
         if cell.network == "shm" and cell.servers == 0:
             cell = cell._replace(design="ring:auto")  # by messages there would be no shared memory

@@ -1,0 +1,135 @@
+"""The jobs that bench/predict runs: some among processes of this host, some over links."""
+import json
+import os
+import subprocess
+import tempfile
+
+import predict_cells
+from launching import ENVIRONMENT, Failed, Processes, start_job
+from netns import Links, burst_kib
+
+JOB_TIMEOUT_S = 180
+CALIBRATION_S = 4  # of a job over links, about
+CALIBRATION_STEPS_LEAST = 20
+
+
+def call(*words, timeout_s=600):
+    """What a command prints; it has to succeed."""
+    command = [str(word) for word in words]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, env=ENVIRONMENT, timeout=timeout_s)
+    except subprocess.TimeoutExpired as expired:
+        raise Failed(f"still running after {timeout_s} s: {' '.join(command)}") from expired
+    if done.returncode != 0:
+        raise Failed(f"exit status {done.returncode}: {' '.join(command)}\n"
+                     f"{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def images_of(folder):
+    """What a run folder says per second."""
+    with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+        return json.load(file)["images_per_second"]
+
+
+class Jobs:
+    """Of a build: workers of one thread each."""
+
+    def __init__(self, build, data, batch, folder):
+        self.build, self.data, self.batch, self.folder = build, data, batch, folder
+        self.ringside = os.path.join(build, "deploy", "ringside")
+
+    def options(self, model):
+        return ["--model", model, "--data", self.data, "--batch", str(self.batch), "--eval", "none"]
+
+    def run_alone(self, model, steps, out=None):
+        """Images/s of one worker that exchanges nothing; with `out` its run folder stays, with a
+        timeline."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            where = out or os.path.join(folder, "run")
+            call(self.ringside, "run", "--mode", "local", "-n", 1, *self.options(model),
+                 "--threads", 1, "--steps", steps, *(["--timeline"] if out else []), "--out", where,
+                 timeout_s=JOB_TIMEOUT_S)
+            return images_of(where)
+
+    def run_here(self, cell, steps):
+        """Images/s of a cell whose processes are all on this host."""
+        transport = ["--transport", "tcp"] if cell.network == "tcp" else []
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            out = os.path.join(folder, "run")
+            call(self.ringside, "run", *cell.options, "-n", cell.workers, *self.options(cell.model),
+                 "--threads", 1, "--steps", steps, *transport, "--out", out,
+                 timeout_s=JOB_TIMEOUT_S)
+            return images_of(out)
+
+    def run_over_links(self, cell, options, steps, out=None):
+        """Each process on a host of its own; in ring the coordinator is on that of rank 0. With
+        `out` the run folder stays, with a timeline."""
+        link = predict_cells.LINKS[cell.network]
+        worker = os.path.join(self.build, "worker", "worker")
+        with Links(cell.workers + cell.servers, link.mbit, delay_ms=link.delay_ms,
+                   are_named=True) as links, Processes(JOB_TIMEOUT_S, self.build) as processes:
+            where = out or os.path.join(processes.folder.name, "run")
+            parts = (["--timeline-dir", os.path.join(where, "timeline")] if out else [])
+            servers = links.hosts[cell.workers:] or links.hosts[:1]
+            start_job(processes, self.build,
+                      [*options, "--workers", cell.workers, *self.options(cell.model), "--threads",
+                       1, "--steps", steps, "--out", where, *(["--timeline"] if out else [])],
+                      servers, links.hosts[:cell.workers],
+                      lambda rank, endpoint, host: [worker, "--server", endpoint, "--rank", rank,
+                                                    "--bind", host.address, "--local-size",
+                                                    cell.workers, *parts])
+            processes.wait()
+            return images_of(where)
+
+    def calibrate_here(self, cell, runs, files):
+        """Files of costs and of a network, from jobs of two workers on this host."""
+        codes = (["--compress", predict_cells.CODECS[cell.extra]]
+                 if cell.extra in predict_cells.CODECS else [])
+        call(self.ringside, "calibrate", *self.options(cell.model), "--threads", 1, "--steps",
+             predict_cells.CALIBRATION_STEPS[cell.model], *files, "--runs", runs, *codes,
+             *(["--transport", "auto"] if cell.network == "shm" else []))
+
+    def calibrate_over_links(self, cell, runs, near, step_s):
+        """The run folders for it: one worker alone, and two over links. `near` has some of two on
+        this host, whose `ring-few-cores` shows turns; a step of one worker takes step_s."""
+        os.makedirs(runs)
+        steps = max(CALIBRATION_STEPS_LEAST, int(CALIBRATION_S / step_s))
+        self.run_alone(cell.model, steps, os.path.join(runs, "local"))
+        jobs = dict(predict_cells.LINK_RUNS)
+        if cell.extra in predict_cells.CODECS:
+            jobs["ps-sync-compress"] = [*jobs["ps-sync"], "--compress",
+                                        predict_cells.CODECS[cell.extra]]
+        for name, options in jobs.items():
+            pair = predict_cells.Cell(cell.model, cell.network,
+                                      "ps-sync:1" if "ps-sync" in name else "ring:auto", 2, "")
+            exchange_s = self.exchange_s(cell, near)
+            self.run_over_links(pair, options, max(CALIBRATION_STEPS_LEAST,
+                                                   int(CALIBRATION_S / (step_s + exchange_s))),
+                                os.path.join(runs, name))
+        few = os.path.join(near, "ring-few-cores")
+        if os.path.exists(few):
+            os.symlink(few, os.path.join(runs, "ring-few-cores"))
+
+    @staticmethod
+    def exchange_s(cell, near):
+        """What two workers exchange in a step, over the link."""
+        with open(os.path.join(near, "ring", "summary.json"), encoding="utf-8") as file:
+            size = 4 * json.load(file)["parameters"]
+        link = predict_cells.LINKS[cell.network]
+        return 8e-6 * size / link.mbit + 8e-3 * link.delay_ms
+
+    @staticmethod
+    def known_of(network, mbit):
+        """What calibrate is told of the links."""
+        return ["--nic", f"{mbit:.3f} Mbit/s", "--burst-kib",
+                burst_kib(predict_cells.LINKS[network].mbit)]
+
+    def calibrate_from(self, runs, files, known):
+        """The same from run folders, in the order in which they were run: of equal ones the last
+        counts."""
+        names = [name for name in predict_cells.CALIBRATION_RUNS
+                 if os.path.exists(os.path.join(runs, name))]
+        call(self.ringside, "calibrate", *[os.path.join(runs, name) for name in names], *files,
+             *known)
