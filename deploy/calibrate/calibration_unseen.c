@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FACTOR_MAX 4.0 // beyond that something else is wrong
+#define FACTOR_MAX 4.0  // beyond that something else is wrong
+#define SHOWN_MIN  0.03 // by how much a step has to be longer with twice the carriage, to show it
 #define HALVINGS   10
 #define WARM       3
 #define COUNTED    40
@@ -29,6 +30,9 @@ struct comparison {
     struct network network;
     struct costs costs; // changed for each factor
 };
+
+static const struct prediction_extent extent = {WARM, COUNTED, PREDICTION_WORK_MAX,
+                                                PREDICTION_ERROR_MAX};
 
 /* False: it shows nothing of that, as in shared memory, where the kernel has no part in messages;
  * or its job is not known. */
@@ -52,34 +56,61 @@ static bool take_run(const struct calibration_run *run, const struct calibration
            strcmp(run->transport, "shm") != 0;
 }
 
+/* A step; 0: it cannot be predicted. */
+static double predict(struct comparison *comparison, const struct compared *run,
+                      const struct costs *costs, double factor)
+{
+    struct prediction made;
+    comparison->costs = *costs;
+    comparison->costs.carriage_message_s *= factor;
+    comparison->costs.carriage_bandwidth /= factor;
+    return prediction_make(&run->job, &comparison->costs, &comparison->network, &extent, &made) ==
+                   STATUS_OK
+               ? made.step_s
+               : 0;
+}
+
+/* Keeps the runs in which cores were so scarce that their steps show what carriage takes of them.
+ * Where links were, or cores were idle, a small error of anything else would be taken for much of
+ * it. */
+static void keep_those_that_show_it(struct comparison *comparison, const struct costs *costs)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct compared run = comparison->list[i];
+        double once_s = predict(comparison, &run, costs, 1);
+        if (once_s > 0 && predict(comparison, &run, costs, 2) >= (1 + SHOWN_MIN) * once_s) {
+            comparison->list[kept++] = run;
+        }
+    }
+    comparison->count = kept;
+}
+
 /* The mean logarithm of what steps are predicted to take over what they took; 0 if one cannot be
  * predicted. */
 static double compare(struct comparison *comparison, const struct costs *costs, double factor)
 {
-    const struct prediction_extent extent = {WARM, COUNTED, PREDICTION_WORK_MAX,
-                                             PREDICTION_ERROR_MAX};
-    struct prediction made;
     double sum = 0;
-    comparison->costs = *costs;
-    comparison->costs.carriage_message_s *= factor;
-    comparison->costs.carriage_bandwidth /= factor;
     for (size_t i = 0; i < comparison->count; i++) {
         const struct compared *run = &comparison->list[i];
-        if (prediction_make(&run->job, &comparison->costs, &comparison->network, &extent, &made) !=
-                STATUS_OK ||
-            made.step_s <= 0) {
+        double step_s = predict(comparison, run, costs, factor);
+        if (step_s <= 0) {
             return 0;
         }
-        sum += log(made.step_s / run->step_s) / (double)comparison->count;
+        sum += log(step_s / run->step_s) / (double)comparison->count;
     }
     return sum;
 }
 
+/* 0: it would be larger than any that makes sense. */
 static double find_factor(struct comparison *comparison, const struct costs *costs)
 {
     double least = 1, most = FACTOR_MAX;
     if (compare(comparison, costs, least) >= 0) {
         return least;
+    }
+    if (compare(comparison, costs, most) < 0) {
+        return 0;
     }
     for (int i = 0; i < HALVINGS; i++) {
         double middle = (least + most) / 2;
@@ -94,6 +125,14 @@ static void set_factor(struct comparison *comparison, struct calibration *calibr
 {
     struct costs *costs = &calibration->costs;
     double factor = find_factor(comparison, costs);
+    if (factor <= 0) {
+        calibration_add_note(
+            &calibration->cost_notes, "carriage-unseen", true,
+            "nothing: runs took longer than %g times the carriage explains, as where "
+            "others use the cores",
+            FACTOR_MAX);
+        return;
+    }
     costs->carriage_message_s *= factor;
     costs->carriage_bandwidth /= factor;
     calibration_add_note(&calibration->cost_notes, "carriage-unseen", false,
@@ -116,7 +155,10 @@ void calibration_take_unseen(struct calibration_run *const *runs, size_t run_cou
         json_t *object = calibration_network_json(calibration);
         if (object != NULL &&
             network_take(object, "the calibrated network", &comparison->network) == STATUS_OK) {
-            set_factor(comparison, calibration);
+            keep_those_that_show_it(comparison, costs);
+            if (comparison->count > 0) {
+                set_factor(comparison, calibration);
+            }
             network_finish(&comparison->network);
         }
         json_decref(object);

@@ -139,6 +139,29 @@ static void runs_that_do_not_show_it_are_left_out(void **state)
     assert_int_equal(calibration.cost_notes.count, 0);
 }
 
+/* Links are the limit, and cores are idle. */
+static void runs_that_cores_do_not_limit_are_left_out(void **state)
+{
+    (void)state;
+    calibration.links.memory = 2e7;
+    take_as_long_as(1);
+    run.observation.passed_s *= 1.02;
+    take();
+    check_factor(1);
+    assert_int_equal(calibration.cost_notes.count, 0);
+}
+
+static void a_run_that_nothing_explains_changes_nothing(void **state)
+{
+    (void)state;
+    take_as_long_as(1);
+    run.observation.passed_s *= 10; // others used the cores
+    take();
+    check_factor(1);
+    assert_int_equal(calibration.cost_notes.count, 1);
+    assert_true(calibration.cost_notes.list[0].is_assumed);
+}
+
 /* Each worker on a host of its own, and both hosts on one machine. */
 static void hosts_of_one_machine_share_its_cores(void **state)
 {
@@ -174,6 +197,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_timelines_do_not_show_is_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_is_faster_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(runs_that_do_not_show_it_are_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_that_cores_do_not_limit_are_left_out, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_nothing_explains_changes_nothing, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(hosts_of_one_machine_share_its_cores, set_up, tear_down),
         cmocka_unit_test_setup_teardown(runs_whose_messages_go_another_way_are_left_out, set_up,
                                         tear_down),
