@@ -1,6 +1,7 @@
 """The jobs that bench/predict runs: some among processes of this host, some over links."""
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 
@@ -101,16 +102,16 @@ class Jobs:
         if cell.extra in predict_cells.CODECS:
             jobs["ps-sync-compress"] = [*jobs["ps-sync"], "--compress",
                                         predict_cells.CODECS[cell.extra]]
+        exchange_s = self.exchange_s(cell, near)
         for name, options in jobs.items():
             pair = predict_cells.Cell(cell.model, cell.network,
                                       "ps-sync:1" if "ps-sync" in name else "ring:auto", 2, "")
-            exchange_s = self.exchange_s(cell, near)
             self.run_over_links(pair, options, max(CALIBRATION_STEPS_LEAST,
                                                    int(CALIBRATION_S / (step_s + exchange_s))),
                                 os.path.join(runs, name))
         few = os.path.join(near, "ring-few-cores")
         if os.path.exists(few):
-            os.symlink(few, os.path.join(runs, "ring-few-cores"))
+            shutil.copytree(few, os.path.join(runs, "ring-few-cores"))
 
     @staticmethod
     def exchange_s(cell, near):

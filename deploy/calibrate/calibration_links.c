@@ -4,6 +4,8 @@
 #include "deploy/calibrate/fit.h"
 #include "deploy/predict/basis/fields.h"
 
+#include <float.h>
+
 #define NIC_UNLIMITED 1.25e11 // bytes per second, where no run shows a limit and the file needs one
 
 /* The quickest messages of all runs. */
@@ -110,14 +112,38 @@ static void take_network(struct calibration_run *const *runs, size_t run_count,
     }
 }
 
-/* A burst hides a link's bandwidth from single messages, and few messages in a step from all. */
-static void take_known(const struct calibration_known *known, struct calibration *made)
+/* What the quickest message between hosts took, besides its bytes on links of which that is known.
+ */
+static double least_latency_s(const struct observed_ways *ways,
+                              const struct calibration_known *known)
 {
-    char text[QUANTITY_BYTES];
+    double least_s = DBL_MAX;
+    for (size_t i = 0; i < ways->size_count; i++) {
+        double waiting = ways->least[i].bytes - 1024 * known->burst_kib;
+        double own_s =
+            ways->least[i].seconds - ways->least_send_s - (waiting > 0 ? waiting / known->nic : 0);
+        least_s = own_s < least_s ? own_s : least_s;
+    }
+    return least_s > 0 && least_s < DBL_MAX ? least_s : 0;
+}
+
+/* A burst hides a link's bandwidth from single messages, and few messages in a step from all. */
+static void take_known(struct calibration_run *const *runs, size_t run_count,
+                       const struct calibration_known *known, struct calibration *made)
+{
+    const struct observed_ways between = join_ways(runs, run_count, false);
+    char text[QUANTITY_BYTES], latency[QUANTITY_BYTES];
     if (known->nic > 0) {
         made->links.nic = known->nic;
         quantity_format(known->nic, QUANTITY_BANDWIDTH, text);
         calibration_add_note(&made->network_notes, "nic, as given", false, "%s: --nic", text);
+    }
+    if (known->nic > 0 && between.count > 0) {
+        double latency_s = least_latency_s(&between, known);
+        made->links.latency_s = latency_s / 2;
+        quantity_format(latency_s, QUANTITY_TIME, latency);
+        calibration_add_note(&made->network_notes, "latency, so", false,
+                             "%s one way: the quickest message, besides its bytes", latency);
     }
     made->links.burst_kib = known->burst_kib;
     if (known->burst_kib > 0) {
@@ -130,5 +156,5 @@ void calibration_take_links(struct calibration_run *const *runs, size_t run_coun
                             const struct calibration_known *known, struct calibration *calibration)
 {
     take_network(runs, run_count, calibration);
-    take_known(known, calibration);
+    take_known(runs, run_count, known, calibration);
 }

@@ -1,0 +1,74 @@
+/* Tests of what messages between hosts show of their links, and of what is known instead. */
+#include "deploy/calibrate/calibration_links.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h> // needs the four above
+// clang-format on
+#include <math.h>
+#include <string.h>
+
+#define LATENCY_S 40e-6
+#define MEMORY    5e9    // bytes per second, of what passes at once
+#define NIC       1.25e8 // of the rest
+#define BURST_KIB 64
+
+static struct calibration_run run;
+static struct calibration made;
+
+/* Messages of several sizes through a token bucket. */
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&run, 0, sizeof(run));
+    memset(&made, 0, sizeof(made));
+    for (double bytes = 16384; bytes <= 262144; bytes *= 2) {
+        double passing = bytes < 1024 * BURST_KIB ? bytes : 1024 * BURST_KIB;
+        const struct fit_point way = {bytes,
+                                      LATENCY_S + passing / MEMORY + (bytes - passing) / NIC};
+        observed_ways_add(&run.observation.between, &way, 0);
+    }
+    return 0;
+}
+
+static void take(const struct calibration_known *known)
+{
+    struct calibration_run *const runs[] = {&run};
+    calibration_take_links(runs, 1, known, &made);
+}
+
+static void check_near(double value, double expected, double part)
+{
+    if (!(fabs(value - expected) <= part * expected)) {
+        fail_msg("%.9g instead of %.9g", value, expected);
+    }
+}
+
+static void messages_through_a_burst_show_too_much_bandwidth(void **state)
+{
+    (void)state;
+    take(&(struct calibration_known){0});
+    assert_true(made.has_network && made.links.nic > NIC);
+    assert_true(made.links.latency_s < LATENCY_S / 4); // of each of two links
+}
+
+static void with_links_that_are_known_the_latency_is_right(void **state)
+{
+    (void)state;
+    take(&(struct calibration_known){.nic = NIC, .burst_kib = BURST_KIB});
+    check_near(made.links.nic, NIC, 1e-9);
+    check_near(made.links.burst_kib, BURST_KIB, 1e-9);
+    check_near(2 * made.links.latency_s, LATENCY_S + 16384 / MEMORY, 1e-6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(messages_through_a_burst_show_too_much_bandwidth, set_up),
+        cmocka_unit_test_setup(with_links_that_are_known_the_latency_is_right, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
