@@ -22,8 +22,24 @@ struct course_worker {
     bool is_ending;         // a round of local SGD: it waits for all of them
 };
 
+/* Workers that stand for all (sample.h), and the last steps' delays of all. */
+struct course_sample {
+    uint32_t workers;    // that are simulated; 0: no sample
+    double workers_each; // that one stands for
+    double hops_each;    // of a ring, that one stands for; 1 elsewhere,
+    double values_each;  // and values of a bucket
+    struct job job;      // the one that is simulated
+    struct course_latest {
+        uint64_t step;  // + 1; 0: none
+        double least_s; // of those that are among the latest
+        double begin_mean_s, spread_mean_s;
+    } latest[2];    // of the last even step, and the last odd one
+    double *delays; // (whole_job->workers) owned
+};
+
 struct course {
-    const struct job *job;
+    const struct job *job;       // as it is simulated
+    const struct job *whole_job; // as it is
     const struct costs *costs;
     const struct network *whole;   // the network as it is
     const struct network *network; // through which messages go: the same, or a reduced one
@@ -41,8 +57,10 @@ struct course {
     uint32_t parts;             // of each bucket, one for each server
     uint32_t shards;            // of the servers, those that are simulated: all, or one
     struct reduction reduction; // unless all are simulated
-    uint32_t *hosts;            // (workers + servers)
-    double *message_scale;      // (workers + servers) how many times what a message takes
+    struct course_sample sample;
+    uint32_t *hosts;       // (workers + servers)
+    double *message_scale; // (workers + servers) how many times what a message takes,
+    double *work_scale;    // and what values in it do
     struct engine *engine;
     void *exchange;                         // of the file that has the mode's part
     double compute_s, delay_s, optimizer_s; // of all workers so far
@@ -62,14 +80,18 @@ enum status course_measure(struct course *course, struct prediction *ret_predict
 
 void course_begin_step(struct course *course, uint32_t index);
 
+/* Those of the step that the worker begins. */
+void course_draw_delays(struct course *course, uint32_t index);
+
 /* The worker goes on behind the backward of a bucket that it has handed over. */
 void course_go_on(struct course *course, uint32_t index, uint32_t bucket);
 
 /* The worker's step is over, and the next one begins. */
 void course_end_step(struct course *course, uint32_t index);
 
-/* By how much the latest worker is later than the mean of all, in the mean of some steps. */
-double course_delays_apart_s(const struct course *course);
+/* By how much the latest of the first workers is later than their mean, in the mean of some steps.
+ */
+double course_delays_apart_s(const struct course *course, uint32_t workers);
 
 /* What a worker needs for its update of a bucket. */
 double course_update_s(const struct course *course, uint32_t bucket);

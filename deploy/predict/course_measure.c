@@ -67,7 +67,7 @@ static void find_busiest(const struct course *course, const double *before, cons
 static enum status count_steps(struct course *course, uint32_t warm, uint32_t counted,
                                double *counts, struct prediction *ret_prediction)
 {
-    uint32_t workers = course->job->workers, images = workers - course->job->backup;
+    uint32_t images = course->whole_job->workers - course->whole_job->backup;
     for (uint32_t w = 0; w < course->simulated; w++) {
         course_begin_step(course, w);
     }

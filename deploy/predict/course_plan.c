@@ -2,10 +2,12 @@
 #include "common/base/log.h"
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
+#include "deploy/predict/sample.h"
 #include "worker/exchange/chunks/ring_plan.h"
 #include "worker/exchange/shared/block_plan.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* The first process that is not on the host of worker 0; UINT32_MAX: all are. */
 static uint32_t find_far(const struct course *course)
@@ -79,14 +81,15 @@ static struct all_reduce_limits find_limits(const struct course *course)
     return all_reduce_choose(workers, workers <= ALL_REDUCE_DIRECT_MAX, &path);
 }
 
-/* What a step of all workers takes: messages, and how many flows change when one begins or ends. */
-static double work_of_step(const struct course *course)
+/* What a step of so many workers takes: messages, and how many flows change when one begins or
+ * ends. */
+static double work_of_step(const struct course *course, uint32_t workers)
 {
-    double n = course->job->workers, work = 0;
+    double n = workers, work = 0;
     double pairs = n * course->parts;
     for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
         uint64_t floats = course->layout.buckets[b].count;
-        double segments = ceil((double)floats / n / (double)SEGMENT_FLOATS);
+        double segments = ceil((double)floats / course->job->workers / (double)SEGMENT_FLOATS);
         enum all_reduce algorithm = course->algorithms[b];
         if (course->has_group) {
             work += 200 * (n + block_plan_count(floats));
@@ -132,6 +135,30 @@ static double least_step_s(const struct course *course)
     return messages_s > compute_s ? messages_s : compute_s;
 }
 
+/* What a step takes the thread of a server, and its link. */
+static double least_served_s(const struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    const struct network_host *server = &course->whole->hosts[course->hosts[workers]];
+    double bandwidth = network_free(&course->whole->links[server->down]);
+    double bytes = 4.0 * (double)course->layout.value_count / course->parts * workers;
+    double messages_s = 2.0 * course->layout.bucket_count * workers * course->costs->message_s;
+    double bytes_s = bandwidth > 0 ? bytes / bandwidth : 0;
+    return messages_s > bytes_s ? messages_s : bytes_s;
+}
+
+/* What a step takes by layers, and by the link of a worker that halves and doubles. */
+static double least_halved_s(const struct course *course)
+{
+    double compute_s = costs_compute_s(course->costs);
+    double hops = halving_hop_count(course->job->workers);
+    const struct network_host *host = &course->whole->hosts[course->hosts[0]];
+    double bandwidth = network_free(&course->whole->links[host->up]);
+    double bytes =
+        4.0 * (double)course->layout.value_count * (hops / 4 + 0.5); // halves, N - 1 of N
+    return bandwidth > 0 && bytes / bandwidth > compute_s ? bytes / bandwidth : compute_s;
+}
+
 /* A step with delays takes no longer than if all workers had that of the latest, and then one may
  * stand for all. It takes no less, in the mean of many, than if all had the mean delay, as times
  * are sums and maxima of delays, which is a convex function (Jensen). So where these two are close
@@ -147,15 +174,82 @@ static double error_of_delays(const struct course *course, double error)
         course->whole->hosts[course->hosts[0]].cores > 0) {
         return error;
     }
-    double bound = REDUCTION_EVEN_SEEN + course_delays_apart_s(course) / least_s;
+    double bound = REDUCTION_EVEN_SEEN + course_delays_apart_s(course, workers) / least_s;
     bound = bound > even ? bound : even;
     return bound < error ? bound : error;
+}
+
+#define FEWER_LATE 0.7 // by this part of what the latest are less late, steps are shorter in tests
+
+/* What a sample may be off by. In ps-ssp all wait for the slowest of some steps, which those of the
+ * sample are less often than all are. With backup workers, and several gradients to an update, it
+ * matters who comes with whom. */
+static double error_of_sample(const struct course *course, bool has_delays)
+{
+    enum reduction_kind kind = reduction_kind(course);
+    const struct job *job = course->job;
+    bool is_mixed = course->has_group;
+    for (uint32_t b = 0; b < course->layout.bucket_count && course->parts == 0; b++) {
+        is_mixed = is_mixed || course->algorithms[b] != course->algorithms[0] ||
+                   course->algorithms[b] == ALL_REDUCE_DIRECT;
+    }
+    if (is_mixed || job->backup > 0 || job->gradients_per_update > 1 ||
+        (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
+        return (double)INFINITY;
+    }
+    if (kind == REDUCTION_HALVING && has_delays) {
+        // Who ends a step early begins the next one early, so it is not delays alone that say who
+        // is the latest, and there are fewer who might be.
+        double fewer_s = course_delays_apart_s(course, job->workers) -
+                         course_delays_apart_s(course, course->estimate.sample);
+        return REDUCTION_EVEN_SEEN + FEWER_LATE * fewer_s / least_halved_s(course);
+    }
+    if (kind == REDUCTION_RACES && job->mode.kind == MODE_PS_SSP && has_delays) {
+        return REDUCTION_EVEN_SEEN +
+               course_delays_apart_s(course, job->workers) / least_served_s(course);
+    }
+    return REDUCTION_SAMPLE;
+}
+
+/* Of how many workers a sample is: races have less to do for servers the fewer they are. */
+static const uint32_t samples[] = {
+    [REDUCTION_RING] = 32,
+    [REDUCTION_HALVING] = 256,
+    [REDUCTION_SYNC] = 64,
+    [REDUCTION_RACES] = 128,
+};
+
+/* One worker stands for all, or a sample does: whichever is less off, if both are by more than is
+ * allowed unasked. */
+static void choose_reduction(struct course *course, bool has_delays)
+{
+    struct prediction_estimate *estimate = &course->estimate;
+    const struct prediction_extent *extent = course->extent;
+    uint32_t wanted = extent->sample_min > 0 ? extent->sample_min : samples[reduction_kind(course)];
+    double error = (double)INFINITY;
+    if (estimate->reduction_error > PREDICTION_ERROR_MAX || has_delays) {
+        estimate->sample = sample_find(course->whole, course->job->workers, course->parts,
+                                       course->hosts, wanted, reduction_kind(course));
+        error = estimate->sample > 0 ? error_of_sample(course, has_delays) : error;
+    }
+    if (error < estimate->reduction_error || error <= PREDICTION_ERROR_MAX) {
+        estimate->reduction_error = error;
+    } else {
+        estimate->sample = 0;
+    }
+    estimate->is_reduced = estimate->reduction_error <= extent->error_max;
+    if (estimate->is_reduced) {
+        uint32_t simulated = estimate->sample > 0 ? estimate->sample : 1;
+        estimate->reduced_work = work_of_step(course, simulated);
+    } else {
+        estimate->sample = 0;
+    }
 }
 
 static void estimate_work(struct course *course)
 {
     bool has_delays = course->costs->spread.kind != SPREAD_NONE || course->straggler.count > 0;
-    double work = work_of_step(course);
+    double work = work_of_step(course, course->job->workers);
     double error = reduction_error(reduction_kind(course), course->whole, course->job->workers,
                                    course->parts, course->hosts, has_delays);
     if (has_delays && work > course->extent->work_max && course->round_steps == 1) {
@@ -164,10 +258,10 @@ static void estimate_work(struct course *course)
     if (course->round_steps > 1 && has_delays && course->parts == 0) {
         error = (double)INFINITY; // the latest of each step is not that of a round
     }
-    course->estimate = (struct prediction_estimate){
-        .work = work,
-        .reduction_error = error,
-        .is_reduced = work > course->extent->work_max && error <= course->extent->error_max};
+    course->estimate = (struct prediction_estimate){.work = work, .reduction_error = error};
+    if (work > course->extent->work_max) {
+        choose_reduction(course, has_delays);
+    }
 }
 
 enum status course_plan(struct course *course)
@@ -210,9 +304,72 @@ static enum status reduce_ring(struct course *course)
     return reduction_of_ring(course->whole, workers, course->hosts, &course->reduction);
 }
 
+/* A bucket has the chunks of those that are simulated. */
+static enum status sample_of_ring(struct course *course)
+{
+    uint32_t workers = course->whole_job->workers, count = course->sample.workers;
+    course->sample.hops_each = (double)(workers - 1) / (count - 1);
+    course->sample.values_each = course->sample.workers_each;
+    course->layout.value_count = 0;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        struct span *bucket = &course->layout.buckets[b];
+        bucket->count = (bucket->count + workers - 1) / workers * count;
+        course->layout.value_count += bucket->count;
+    }
+    for (uint32_t w = 0; w < count; w++) {
+        course->message_scale[w] = course->work_scale[w] = course->sample.hops_each;
+    }
+    return sample_ring(course->whole, course->sample.hops_each, &course->reduction);
+}
+
+/* All hops are there, as they are. Only chunks are all alike. */
+static enum status sample_of_halving(struct course *course)
+{
+    uint32_t workers = course->whole_job->workers;
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        struct span *bucket = &course->layout.buckets[b];
+        bucket->count = (bucket->count + workers - 1) / workers * workers;
+    }
+    course->job = course->whole_job;
+    return sample_halving(course->whole, &course->reduction);
+}
+
+static enum status sample_of_servers(struct course *course)
+{
+    uint32_t workers = course->whole_job->workers, count = course->sample.workers;
+    enum status status = sample_servers(course->whole, workers, course->parts, count, course->hosts,
+                                        &course->reduction);
+    for (uint32_t k = 0; k < course->parts; k++) {
+        course->hosts[count + k] = course->hosts[workers + k];
+        course->message_scale[count + k] = course->work_scale[count + k] =
+            course->sample.workers_each;
+    }
+    return status;
+}
+
+static enum status take_sample(struct course *course)
+{
+    struct course_sample *sample = &course->sample;
+    sample->workers = course->estimate.sample;
+    sample->workers_each = (double)course->whole_job->workers / sample->workers;
+    sample->job = *course->whole_job;
+    sample->job.workers = course->simulated = sample->workers;
+    course->job = &sample->job;
+    sample->delays = calloc(course->whole_job->workers, sizeof(*sample->delays));
+    clocks_finish(&course->clocks);
+    if (!clocks_init(&course->clocks, sample->workers) || sample->delays == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    return course->parts > 0                             ? sample_of_servers(course)
+           : reduction_kind(course) == REDUCTION_HALVING ? sample_of_halving(course)
+                                                         : sample_of_ring(course);
+}
+
 enum status course_reduce(struct course *course)
 {
-    enum status status = course->parts > 0 ? reduce_servers(course) : reduce_ring(course);
+    enum status status = course->estimate.sample > 0 ? take_sample(course)
+                         : course->parts > 0         ? reduce_servers(course)
+                                                     : reduce_ring(course);
     course->network = &course->reduction.network;
     return status;
 }

@@ -12,8 +12,6 @@
 // the end of a round, and those of the exchange.
 enum { TAG_BEGIN = 0, TAG_INPUT = UINT32_MAX };
 
-#define DELAYS_SEEN 13 // steps, to know how far delays set workers apart
-
 static const struct course_exchange *exchange_of(const struct course *course)
 {
     if (course->job->workers == 1 && course->shards == 0) {
@@ -48,7 +46,8 @@ double course_update_s(const struct course *course, uint32_t bucket)
     if (course->round_steps == 1) {
         return optimizer_s(course, bucket);
     }
-    return bandwidth > 0 ? 4.0 * (double)course->layout.buckets[bucket].count / bandwidth : 0;
+    double bytes = 4.0 * (double)course->layout.buckets[bucket].count;
+    return bandwidth > 0 ? course->sample.values_each * bytes / bandwidth : 0;
 }
 
 /* Forward of a bucket, once its parameters are there. Where no server makes updates, the worker has
@@ -102,36 +101,6 @@ void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64
     }
 }
 
-struct delays {
-    double begin_s, spread_s; // before the step, and before forward
-};
-
-static struct delays delays_of(const struct course *course, uint32_t rank, uint64_t step)
-{
-    uint64_t compute_ns = (uint64_t)(costs_compute_s(course->costs) * 1e9),
-             seed = course->job->seed;
-    return (struct delays){
-        (double)straggler_delay_ns(&course->straggler, seed, rank, step, compute_ns) * 1e-9,
-        spread_draw(&course->costs->spread, seed, rank, step)};
-}
-
-double course_delays_apart_s(const struct course *course)
-{
-    uint32_t workers = course->job->workers;
-    double apart_s = 0;
-    for (uint64_t step = 0; step < DELAYS_SEEN; step++) {
-        double latest_s = 0, sum_s = 0;
-        for (uint32_t rank = 0; rank < workers; rank++) {
-            const struct delays delays = delays_of(course, rank, step);
-            double own_s = delays.begin_s + delays.spread_s;
-            latest_s = own_s > latest_s ? own_s : latest_s;
-            sum_s += own_s;
-        }
-        apart_s += (latest_s - sum_s / workers) / DELAYS_SEEN;
-    }
-    return apart_s;
-}
-
 /* Begins a step whose batch is there, and reads the next one meanwhile. Without cores reading takes
  * none from anybody, and no time. */
 static void begin_if_read(struct course *course, uint32_t index)
@@ -159,26 +128,10 @@ static void end_reading(struct course *course, uint32_t index)
     }
 }
 
-/* A worker that stands for all has the delays of the latest, as all wait for that one. */
 void course_begin_step(struct course *course, uint32_t index)
 {
-    struct course_worker *worker = &course->workers[index];
-    uint64_t step = course->clocks.steps[index];
-    uint32_t count = course->job->workers / course->simulated;
-    struct delays latest = delays_of(course, index, step), sum = latest;
-    for (uint32_t rank = 1; rank < count; rank++) {
-        const struct delays other = delays_of(course, rank, step);
-        sum.begin_s += other.begin_s;
-        sum.spread_s += other.spread_s;
-        if (other.begin_s + other.spread_s > latest.begin_s + latest.spread_s) {
-            latest = other;
-        }
-    }
     course->begun++;
-    course->delay_s += sum.begin_s / count;
-    worker->spread_s = latest.spread_s;
-    worker->spread_mean_s = sum.spread_s / count;
-    worker->begin_s = latest.begin_s;
+    course_draw_delays(course, index);
     begin_if_read(course, index);
 }
 
@@ -285,14 +238,15 @@ static enum status allocate(struct course *course)
     course->workers = calloc(job->workers, sizeof(*course->workers));
     course->hosts = calloc(job->workers + course->parts, sizeof(*course->hosts));
     course->message_scale = calloc(job->workers + course->parts, sizeof(*course->message_scale));
+    course->work_scale = calloc(job->workers + course->parts, sizeof(*course->work_scale));
     bool has_clocks = clocks_init(&course->clocks, job->workers);
     if (!has_clocks || course->algorithms == NULL || course->forward_s == NULL ||
         course->backward_s == NULL || course->workers == NULL || course->hosts == NULL ||
-        course->message_scale == NULL) {
+        course->message_scale == NULL || course->work_scale == NULL) {
         return STATUS_NO_MEMORY;
     }
     for (uint32_t p = 0; p < job->workers + course->parts; p++) {
-        course->message_scale[p] = 1;
+        course->message_scale[p] = course->work_scale[p] = 1;
     }
     for (uint32_t b = 0; b < buckets; b++) {
         costs_of_bucket(course->costs, course->layout.buckets[b], &course->forward_s[b],
@@ -324,6 +278,7 @@ static enum status create_engine(struct course *course)
         .message_s = costs->message_s,
         .message_byte_s = byte_s(costs->message_bandwidth),
         .message_scale = course->message_scale,
+        .work_scale = course->work_scale,
         .threads = course->simulated + course->shards,
         .cores = {costs->threads, costs->crowding, costs->turns, costs->messages_first},
         .carriage_message_s = costs->carriage_message_s,
@@ -367,13 +322,15 @@ static void finish(struct course *course)
     if (exchange != NULL) {
         exchange->destroy(course);
     }
-    for (uint32_t w = 0; course->workers != NULL && w < course->job->workers; w++) {
+    for (uint32_t w = 0; course->workers != NULL && w < course->whole_job->workers; w++) {
         free(course->workers[w].missing);
     }
     clocks_finish(&course->clocks);
     engine_destroy(course->engine);
     reduction_finish(&course->reduction);
+    free(course->sample.delays);
     free(course->message_scale);
+    free(course->work_scale);
     free(course->hosts);
     free(course->workers);
     free(course->algorithms);
@@ -387,7 +344,8 @@ static struct course *course_create(const struct job *job, const struct costs *c
 {
     struct course *course = calloc(1, sizeof(*course));
     if (course != NULL) {
-        course->job = job;
+        course->job = course->whole_job = job;
+        course->sample.hops_each = course->sample.values_each = 1;
         course->costs = costs;
         course->network = course->whole = network;
         course->extent = extent;

@@ -29,6 +29,7 @@ struct prediction_extent {
     uint32_t warm, counted; // steps of each worker: that are not counted, and that are
     double work_max;        // of a step of all workers; with more a job is made in small
     double error_max;       // unless that may be off by more than this share of a step
+    uint32_t sample_min;    // workers that may stand for all; 0: by the kind of job
 };
 
 /* About one nanosecond for each is what a step takes. */
@@ -43,6 +44,8 @@ struct prediction_estimate {
     double work;            // of a step of all workers
     double reduction_error; // of what is made in small; INFINITY: this job cannot be
     bool is_reduced;
+    uint32_t sample;     // workers that stand for all (sample.h); 0: not so
+    double reduced_work; // of what is made in small
 };
 
 /* Before prediction_make, which does as it says. Logs. */

@@ -29,6 +29,7 @@ enum reduction_kind {
 };
 
 #define REDUCTION_EVEN      0.01  // nothing sets those apart that one stands for
+#define REDUCTION_SAMPLE    0.01  // a sample of them stands for all (sample.h)
 #define REDUCTION_EVEN_SEEN 0.004 // by so much they differ in tests
 
 /* By what share of a step a reduced job may differ from the whole one. tests/deploy/predict/

@@ -1,25 +1,15 @@
 /* The events of a prediction: a heap of them, connections, and threads. */
 #include "deploy/predict/engine/engine.h"
 
-#include "deploy/predict/engine/array.h"
 #include "deploy/predict/engine/connections.h"
+#include "deploy/predict/engine/events.h"
 #include "deploy/predict/engine/flows.h"
-#include "deploy/predict/engine/heap.h"
 #include "deploy/predict/engine/packets.h"
 
 #include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum event_kind {
-    EVENT_READY,   // a packet may go
-    EVENT_ARRIVE,  // it has come
-    EVENT_TURN,    // the thread of a process may be free
-    EVENT_HANDLED, // it has taken a packet
-    EVENT_SMALL,   // a packet comes that needs no thread
-    EVENT_WAKE,
-};
 
 enum work_kind {
     WORK_OWN,    // what the thread was occupied with
@@ -28,12 +18,6 @@ enum work_kind {
     WORK_HANDLE, // it has taken a packet
     WORK_CARRY,  // a packet has been carried at one end
     WORK_RUN,    // of engine_run; its token is the tag
-};
-
-struct event {
-    struct heap_key key; // its time
-    enum event_kind kind;
-    uint32_t a, b; // packet; process, and its tag
 };
 
 struct thread {                           // of a process
@@ -50,8 +34,7 @@ struct engine {
     const uint32_t *hosts;
     double now;
     struct engine_model model;
-    struct event *events; // a heap, owned as the others
-    uint32_t event_count, event_room;
+    struct event_heap events; // owned as the others
     uint64_t order;
     struct packet_store store;
     struct flows *flows;
@@ -63,12 +46,7 @@ struct engine {
 
 static void add_event_at(struct engine *engine, const struct event *event)
 {
-    if (!array_has_room((void **)&engine->events, engine->event_count, &engine->event_room,
-                        sizeof(*engine->events))) {
-        engine->is_out_of_memory = true;
-        return;
-    }
-    heap_add(engine->events, &engine->event_count, event, sizeof(*event));
+    engine->is_out_of_memory = !events_add(&engine->events, event) || engine->is_out_of_memory;
 }
 
 static void add_event(struct engine *engine, double time, enum event_kind kind, uint32_t a,
@@ -87,7 +65,7 @@ static uint32_t keep(struct engine *engine, const struct packet *packet)
 
 static uint32_t thread_of(const struct engine *engine, uint32_t process)
 {
-    return engine->model.threads > 1 ? process : 0;
+    return process % engine->model.threads;
 }
 
 static void add_work(struct engine *engine, const struct cores_work *work, double seconds)
@@ -116,7 +94,8 @@ static void carry(struct engine *engine, uint32_t process, enum cores_thread sid
     uint32_t thread = thread_of(engine, process);
     const struct packet *packet = &engine->store.list[index];
     double bytes = packet->is_lent ? 0 : packet->bytes;
-    double seconds = engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s;
+    double seconds = engine->model.work_scale[thread] *
+                     (engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s);
     if (seconds > 0 && engine_shares_cores(engine, thread)) {
         engine->store.list[index].awaited++;
         add_work(engine, &(struct cores_work){thread, side, WORK_CARRY, index}, seconds);
@@ -328,7 +307,8 @@ static void take_first(struct engine *engine, uint32_t process)
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
     double work_s =
-        message_s(engine, process, packet) + engine->model.work_s(engine->model.owner, packet);
+        message_s(engine, process, packet) +
+        engine->model.work_scale[process] * engine->model.work_s(engine->model.owner, packet);
     if (shares_cores) {
         give_work(engine, process, WORK_HANDLE, index, work_s);
         return;
@@ -415,7 +395,7 @@ static void end_work(struct engine *engine)
 
 enum status engine_step(struct engine *engine)
 {
-    double event_s = engine->event_count > 0 ? engine->events[0].key.at : DBL_MAX;
+    double event_s = events_next(&engine->events);
     double work_s = cores_next_end(engine->cores);
     bool is_work = work_s < event_s;
     event_s = is_work ? work_s : event_s;
@@ -434,8 +414,7 @@ enum status engine_step(struct engine *engine)
         return STATUS_OK;
     }
     if (event_s < flow_s) {
-        struct event event;
-        heap_take(engine->events, &engine->event_count, &event, sizeof(event));
+        const struct event event = events_take(&engine->events);
         engine->now = event.key.at;
         handle_event(engine, &event);
         return STATUS_OK;
@@ -477,7 +456,7 @@ void engine_destroy(struct engine *engine)
     cores_destroy(engine->cores);
     free(engine->threads);
     connections_finish(&engine->connections);
-    free(engine->events);
+    free(engine->events.list);
     packets_finish(&engine->store);
     free(engine);
 }

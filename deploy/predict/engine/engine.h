@@ -43,7 +43,8 @@ struct engine_model {
     void *owner;
     double message_s, message_byte_s; // of each message, at both of its ends
     const double *message_scale;      // (threads) how many times that; borrowed
-    uint32_t threads; // 1: one process stands for all; or as many as there are processes
+    const double *work_scale;         // likewise of work_s, and of carriage
+    uint32_t threads; // of the first processes; those behind them have the same again
     struct cores_share cores;
     double carriage_message_s, carriage_byte_s; // where cores are limited
 };

@@ -7,6 +7,7 @@
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
 #include "deploy/predict/exchange/values.h"
+#include "deploy/predict/sample.h"
 #include "worker/exchange/chunks/ring_plan.h"
 
 #include <stdlib.h>
@@ -69,6 +70,14 @@ static void turn(const struct course *course, struct packet *packet)
                                                        : reduction->direct_stretch;
 }
 
+/* To the one of a sample that is in the place of the receiver. */
+static void fold(const struct course *course, struct packet *packet)
+{
+    uint32_t world = course->job->workers, count = course->simulated;
+    uint32_t distance = (packet->from + world - packet->to) % world;
+    packet->to = (packet->from + count - sample_distance(count, distance)) % count;
+}
+
 /* Whether a ring or direct packet is of values that its receiver adds up. */
 static bool is_added(const struct course *course, const struct packet *packet)
 {
@@ -83,7 +92,9 @@ static void send_bytes(struct course *course, const struct packet *packet, doubl
     struct packet copy = *packet;
     copy.bytes = bytes;
     copy.is_lent = is_lent;
-    if (course->simulated < course->job->workers) {
+    if (course->sample.workers > 0 && course->simulated < course->job->workers) {
+        fold(course, &copy);
+    } else if (course->simulated < course->job->workers) {
         turn(course, &copy);
     }
     engine_send(course->engine, &copy);
@@ -95,7 +106,8 @@ static void send_segment(struct course *course, const struct packet *packet, boo
     uint64_t floats = segment_of(course, packet).count;
     bool is_lent = is_added(course, packet) && course_lends(course, packet->from, packet->to);
     if (is_new) {
-        engine_occupy(course->engine, packet->from, values_encode_s(course, (double)floats));
+        engine_occupy(course->engine, packet->from,
+                      course->sample.hops_each * values_encode_s(course, (double)floats));
     }
     send_bytes(course, packet, values_encoded_bytes(course, floats), is_lent);
 }

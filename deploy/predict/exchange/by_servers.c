@@ -181,6 +181,14 @@ static void answer(struct course *course, uint32_t shard, uint32_t worker)
     }
 }
 
+/* Of a worker that stands for several: each of the others has made one more update meanwhile. */
+static uint64_t staleness_of(const struct course *course, uint64_t updates)
+{
+    double each = course->sample.workers_each;
+    return course->sample.workers > 0 ? (uint64_t)llround((double)(updates + 1) * each - 1)
+                                      : updates;
+}
+
 /* ps-ssp, ps-async: a gradient that is whole is applied, alone or as one of several of an update.
  */
 static void take_alone(struct course *course, uint32_t shard, uint32_t worker)
@@ -193,7 +201,7 @@ static void take_alone(struct course *course, uint32_t shard, uint32_t worker)
     }
     pair->taken_count = 0;
     pair->is_pulled = true;
-    staleness_add(&course->staleness, server->version - pair->read_version);
+    staleness_add(&course->staleness, staleness_of(course, server->version - pair->read_version));
     if (++server->summed == course->job->gradients_per_update) {
         server->summed = 0;
         server->version++;

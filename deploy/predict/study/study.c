@@ -96,6 +96,12 @@ static const struct {
     {"optimizer", remove_optimizer}, {"messages", remove_messages},   {"sums", remove_sums},
     {"encoding", remove_codes},      {"bandwidth", remove_bandwidth}, {"latency", remove_latency},
 };
+
+// Of a job whose steps take more work, limiters are sought in fewer of them.
+#define LIMITER_WORK_MAX   (2 * PREDICTION_WORK_MAX)
+#define LIMITER_WARM_STEPS 1
+#define LIMITER_STEPS      3
+
 #define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
 
 struct prediction_extent study_extent(const struct study *study)
@@ -114,14 +120,39 @@ enum status study_predict(const struct study *study, const struct basis *basis,
     return prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_prediction);
 }
 
+/* Whether the limiter of a point is sought in fewer steps. */
+static enum status takes_long(const struct study *study, const struct basis *basis, bool *ret_is)
+{
+    const struct prediction_extent extent = study_extent(study);
+    struct prediction_estimate estimate;
+    enum status status =
+        prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &estimate);
+    if (status == STATUS_OK) {
+        double work = estimate.is_reduced ? estimate.reduced_work : estimate.work;
+        *ret_is = work > LIMITER_WORK_MAX;
+    }
+    return status;
+}
+
 /* Without each cost in turn. Where there is none, nothing would change. What was made in small
  * stays so, also where without a cost it is less sure: a gain is no figure to rely on. */
 static enum status find_limiter(const struct study *study, const struct basis *basis,
                                 struct study_point *point)
 {
     struct prediction_extent extent = study_extent(study);
+    struct prediction base = point->made;
+    bool is_long = false;
+    enum status status = takes_long(study, basis, &is_long);
     extent.error_max = point->made.is_reduced ? PREDICTION_ERROR_MAX_ASKED : extent.error_max;
-    double shortest_s = point->made.step_s * (1 - 1e-9); // less is rounding
+    if (status == STATUS_OK && is_long) {
+        extent.warm = extent.warm < LIMITER_WARM_STEPS ? extent.warm : LIMITER_WARM_STEPS;
+        extent.counted = extent.counted < LIMITER_STEPS ? extent.counted : LIMITER_STEPS;
+        status = prediction_make(&basis->job, &basis->costs, &basis->network, &extent, &base);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    double shortest_s = base.step_s * (1 - 1e-9); // less is rounding
     point->limiter = "nothing";
     for (size_t i = 0; i < LIMITER_COUNT; i++) {
         struct prediction without;
@@ -130,9 +161,9 @@ static enum status find_limiter(const struct study *study, const struct basis *b
             return STATUS_NO_MEMORY;
         }
         bool has_cost = limiters[i].remove(changed);
-        enum status status = has_cost ? prediction_make(&changed->job, &changed->costs,
-                                                        &changed->network, &extent, &without)
-                                      : STATUS_OK;
+        status = has_cost ? prediction_make(&changed->job, &changed->costs, &changed->network,
+                                            &extent, &without)
+                          : STATUS_OK;
         basis_destroy(changed);
         if (status != STATUS_OK) {
             return status;
@@ -140,7 +171,7 @@ static enum status find_limiter(const struct study *study, const struct basis *b
         if (has_cost && without.step_s < shortest_s) {
             shortest_s = without.step_s;
             point->limiter = limiters[i].name;
-            point->limiter_gain = 1 - without.step_s / point->made.step_s;
+            point->limiter_gain = 1 - without.step_s / base.step_s;
         }
     }
     return STATUS_OK;

@@ -90,9 +90,12 @@ static void print_reduced(const struct study *study, FILE *stream)
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         if (point->made.is_reduced) {
+            char sample[64];
+            snprintf(sample, sizeof(sample), "%u workers stand for all", point->made.simulated);
             fprintf(stream, "\nIn %s among %u, %s: steps may be off by %.0f %%.",
                     mode_text(point->design.mode).text, point->workers,
-                    point->made.simulated < point->workers ? "one worker stands for all"
+                    point->made.simulated == 1               ? "one worker stands for all"
+                    : point->made.simulated < point->workers ? sample
                     : point->made.simulated_servers < point->servers
                         ? "one server stands for all"
                         : "each flow has its share of a worker's link and no more",

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NO_SAMPLE 1000 // more than there are workers: test_sample.c has those
+
 static struct costs costs;
 
 /* Layers of different sizes, and each cost that there is. */
@@ -92,7 +94,7 @@ static bool is_reduced(const struct case_of_job *it, const struct job *job, doub
 {
     struct network network;
     struct prediction_estimate estimate;
-    const struct prediction_extent extent = {3, 1, 0, error_max};
+    const struct prediction_extent extent = {3, 1, 0, error_max, NO_SAMPLE};
     set_costs(it->spread_s);
     read_network(it->network, &network);
     assert_int_equal(prediction_estimate(job, &costs, &network, &extent, &estimate), STATUS_OK);
@@ -107,7 +109,7 @@ static void compare(const struct case_of_job *it, const struct job *job, double 
     struct prediction all, one;
     uint32_t steps = it->spread_s > 0 && it->network == NULL ? 20 : 5;
     const struct prediction_extent whole = {3, steps, (double)INFINITY, 0},
-                                   reduced = {3, steps, 0, PREDICTION_ERROR_MAX_ASKED};
+                                   reduced = {3, steps, 0, PREDICTION_ERROR_MAX_ASKED, NO_SAMPLE};
     set_costs(it->spread_s);
     read_network(it->network, &network);
     assert_int_equal(prediction_make(job, &costs, &network, &whole, &all), STATUS_OK);

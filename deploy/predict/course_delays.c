@@ -1,0 +1,123 @@
+/* What workers wait for in a step, on purpose or as their times are spread. */
+#include "deploy/predict/course.h"
+
+#include <stdlib.h>
+
+#define DELAYS_SEEN  13 // steps, to know how far delays set workers apart
+#define LATEST_SHARE 4  // as many of the latest are in a sample as are one of so many of it
+
+struct delays {
+    double begin_s, spread_s; // before the step, and before forward
+};
+
+static struct delays delays_of(const struct course *course, uint32_t rank, uint64_t step)
+{
+    uint64_t compute_ns = (uint64_t)(costs_compute_s(course->costs) * 1e9),
+             seed = course->job->seed;
+    return (struct delays){
+        (double)straggler_delay_ns(&course->straggler, seed, rank, step, compute_ns) * 1e-9,
+        spread_draw(&course->costs->spread, seed, rank, step)};
+}
+
+double course_delays_apart_s(const struct course *course, uint32_t workers)
+{
+    double apart_s = 0;
+    for (uint64_t step = 0; step < DELAYS_SEEN; step++) {
+        double latest_s = 0, sum_s = 0;
+        for (uint32_t rank = 0; rank < workers; rank++) {
+            const struct delays delays = delays_of(course, rank, step);
+            double own_s = delays.begin_s + delays.spread_s;
+            latest_s = own_s > latest_s ? own_s : latest_s;
+            sum_s += own_s;
+        }
+        apart_s += (latest_s - sum_s / workers) / DELAYS_SEEN;
+    }
+    return apart_s;
+}
+
+static double sum_of(const struct delays *delays)
+{
+    return delays->begin_s + delays->spread_s;
+}
+
+/* A worker that stands for all has the delays of the latest, as all wait for that one. */
+static void draw_for_all(struct course *course, uint32_t index)
+{
+    struct course_worker *worker = &course->workers[index];
+    uint64_t step = course->clocks.steps[index];
+    uint32_t count = course->job->workers / course->simulated;
+    struct delays latest = delays_of(course, index, step), sum = latest;
+    for (uint32_t rank = 1; rank < count; rank++) {
+        const struct delays other = delays_of(course, rank, step);
+        sum.begin_s += other.begin_s;
+        sum.spread_s += other.spread_s;
+        latest = sum_of(&other) > sum_of(&latest) ? other : latest;
+    }
+    course->delay_s += sum.begin_s / count;
+    worker->spread_s = latest.spread_s;
+    worker->spread_mean_s = sum.spread_s / count;
+    worker->begin_s = latest.begin_s;
+}
+
+static int is_longer(const void *a, const void *b)
+{
+    double first = *(const double *)a, second = *(const double *)b;
+    return (first < second) - (first > second);
+}
+
+/* Finds from which delay on somebody is among the latest in a step, and what all have. */
+static const struct course_latest *find_latest(struct course *course, uint64_t step)
+{
+    struct course_sample *sample = &course->sample;
+    struct course_latest *found = &sample->latest[step % 2];
+    uint32_t workers = course->whole_job->workers;
+    struct delays sum = {0, 0};
+    if (found->step == step + 1) {
+        return found;
+    }
+    for (uint32_t rank = 0; rank < workers; rank++) {
+        const struct delays own = delays_of(course, rank, step);
+        sum.begin_s += own.begin_s;
+        sum.spread_s += own.spread_s;
+        sample->delays[rank] = sum_of(&own);
+    }
+    qsort(sample->delays, workers, sizeof(*sample->delays), is_longer);
+    found->step = step + 1;
+    found->least_s = sample->delays[sample->workers / LATEST_SHARE];
+    found->begin_mean_s = sum.begin_s / workers;
+    found->spread_mean_s = sum.spread_s / workers;
+    return found;
+}
+
+/* One of a sample has its own delays. Where workers wait for each other, it has those of one that
+ * it stands for, if that is among the latest of all. */
+static void draw_of_sample(struct course *course, uint32_t index)
+{
+    struct course_worker *worker = &course->workers[index];
+    uint32_t count = course->sample.workers;
+    uint64_t step = course->clocks.steps[index];
+    struct delays own = delays_of(course, index, step), mean = own;
+    if (!mode_updates_on_push(course->job->mode.kind)) {
+        const struct course_latest *latest = find_latest(course, step);
+        mean = (struct delays){latest->begin_mean_s, latest->spread_mean_s};
+        for (uint32_t rank = index + count; rank < course->whole_job->workers; rank += count) {
+            const struct delays other = delays_of(course, rank, step);
+            if (sum_of(&other) >= latest->least_s && sum_of(&other) > sum_of(&own)) {
+                own = other;
+            }
+        }
+    }
+    course->delay_s += mean.begin_s;
+    worker->spread_s = own.spread_s;
+    worker->spread_mean_s = mean.spread_s;
+    worker->begin_s = own.begin_s;
+}
+
+void course_draw_delays(struct course *course, uint32_t index)
+{
+    if (course->sample.workers > 0) {
+        draw_of_sample(course, index);
+    } else {
+        draw_for_all(course, index);
+    }
+}

@@ -1,0 +1,257 @@
+/* Compares workers, and counts who uses which link. */
+#include "deploy/predict/sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DISTANCE_PARTS 8 // of a sample: other distances are odd multiples of one of them
+
+static bool are_alike_links(const struct network *network, uint32_t a, uint32_t b)
+{
+    const struct network_link *one = &network->links[a], *other = &network->links[b];
+    return one->bandwidth == other->bandwidth && one->background == other->background &&
+           one->loss == other->loss;
+}
+
+/* Likewise all switches above them. */
+static bool are_alike_hosts(const struct network *network, uint32_t a, uint32_t b)
+{
+    const struct network_host *one = &network->hosts[a], *other = &network->hosts[b];
+    if (!are_alike_links(network, one->up, other->up) ||
+        !are_alike_links(network, one->memory, other->memory) || one->cores != other->cores ||
+        one->workers != other->workers || one->latency_s != other->latency_s ||
+        one->memory_latency_s != other->memory_latency_s) {
+        return false;
+    }
+    uint32_t above = one->above, beside = other->above;
+    while (above != beside && above != NETWORK_NONE && beside != NETWORK_NONE) {
+        const struct network_switch *own = &network->switches[above],
+                                    *its = &network->switches[beside];
+        if (own->latency_s != its->latency_s || own->above == NETWORK_NONE ||
+            its->above == NETWORK_NONE || !are_alike_links(network, own->up, its->up)) {
+            return false;
+        }
+        above = own->above;
+        beside = its->above;
+    }
+    return above == beside;
+}
+
+/* How many switches are on the way from a host up to where another branches off. */
+static uint32_t distance(const struct network *network, uint32_t a, uint32_t b)
+{
+    uint32_t count = 0;
+    for (uint32_t at = network->hosts[a].above; a != b && at != NETWORK_NONE;
+         at = network->switches[at].above) {
+        count++;
+        for (uint32_t its = network->hosts[b].above; its != NETWORK_NONE;
+             its = network->switches[its].above) {
+            if (its == at) {
+                return count;
+            }
+        }
+    }
+    return count;
+}
+
+/* Whether workers come again alike behind so many, and each is as far from the next. */
+static bool is_period(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                      uint32_t period)
+{
+    for (uint32_t w = 0; w < workers; w++) {
+        uint32_t like = w % period, next = (w + 1) % workers;
+        if (!are_alike_hosts(network, hosts[w], hosts[like]) ||
+            distance(network, hosts[w], hosts[next]) !=
+                distance(network, hosts[like], hosts[(like + 1) % period])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Servers on the hosts of workers, and hosts that share a machine, set workers apart. */
+static bool may_be_alike(const struct network *network, uint32_t workers, uint32_t servers,
+                         const uint32_t *hosts)
+{
+    uint32_t last = 0;
+    for (uint32_t w = 0; w < workers; w++) {
+        const struct network_host *host = &network->hosts[hosts[w]];
+        if (host->cores > 0 && host->machine_name[0] != '\0') {
+            return false;
+        }
+        last = hosts[w] > last ? hosts[w] : last;
+    }
+    for (uint32_t k = 0; k < servers; k++) {
+        const struct network_host *host = &network->hosts[hosts[workers + k]];
+        if ((hosts[workers + k] >= hosts[0] && hosts[workers + k] <= last) ||
+            (host->cores > 0 && host->machine_name[0] != '\0')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool are_below_one_switch(const struct network *network, uint32_t workers,
+                                 const uint32_t *hosts)
+{
+    for (uint32_t w = 0; w < workers; w++) {
+        if (network->hosts[hosts[w]].above != network->hosts[hosts[0]].above) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What a connection loses follows from its latency, which hops of a sample have more of. */
+static bool has_loss(const struct network *network, uint32_t workers, const uint32_t *hosts)
+{
+    double sum = 0;
+    for (uint32_t w = 0; w < workers; w++) {
+        sum += network->links[network->hosts[hosts[w]].up].loss;
+    }
+    for (uint32_t s = 0; s < network->switch_count; s++) {
+        uint32_t up = network->switches[s].up;
+        sum += up != NETWORK_NONE ? network->links[up].loss : 0;
+    }
+    return sum > 0;
+}
+
+/* Whether each distance is of whole hosts, or within them. */
+static bool may_be_halved(const struct network *network, uint32_t count, const uint32_t *hosts)
+{
+    uint32_t places = network->hosts[hosts[0]].workers, part = count / DISTANCE_PARTS;
+    return (count & (count - 1)) == 0 && part > 0 && part % places == 0;
+}
+
+uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
+                     const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind)
+{
+    bool is_ring = kind == REDUCTION_RING || kind == REDUCTION_HALVING;
+    bool is_flat = are_below_one_switch(network, workers, hosts);
+    if (!may_be_alike(network, workers, servers, hosts) ||
+        (is_ring && has_loss(network, workers, hosts)) || (kind == REDUCTION_HALVING && !is_flat)) {
+        return 0;
+    }
+    for (uint32_t count = wanted; count / 4 <= wanted && count <= workers / 2; count++) {
+        bool is_whole = workers % count == 0 || is_period(network, workers, hosts, 1);
+        bool may_halve = kind != REDUCTION_HALVING || may_be_halved(network, count, hosts);
+        if (is_whole && may_halve && is_period(network, workers, hosts, count)) {
+            return count;
+        }
+    }
+    return 0;
+}
+
+static void *copy(const void *items, size_t count, size_t size)
+{
+    void *made = calloc(count, size);
+    if (made != NULL) {
+        memcpy(made, items, count * size);
+    }
+    return made;
+}
+
+/* With all links as they are. */
+static enum status copy_network(const struct network *network, struct reduction *ret_reduction)
+{
+    struct network *made = &ret_reduction->network;
+    *made = *network;
+    made->hosts = copy(network->hosts, network->host_count, sizeof(*made->hosts));
+    made->switches = copy(network->switches, network->switch_count, sizeof(*made->switches));
+    made->links = copy(network->links, network->link_count, sizeof(*made->links));
+    ret_reduction->origins = calloc(network->link_count, sizeof(*ret_reduction->origins));
+    ret_reduction->scales = calloc(network->link_count, sizeof(*ret_reduction->scales));
+    if (made->hosts == NULL || made->switches == NULL || made->links == NULL ||
+        ret_reduction->origins == NULL || ret_reduction->scales == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < made->link_count; i++) {
+        ret_reduction->origins[i] = i;
+        ret_reduction->scales[i] = 1;
+    }
+    return STATUS_OK;
+}
+
+/* What is sent over a link stands for so many times that. */
+static void divide_link(struct reduction *reduction, uint32_t link, double by)
+{
+    reduction->network.links[link].bandwidth /= by;
+    reduction->network.links[link].background /= by;
+    reduction->scales[link] = by;
+}
+
+enum status sample_ring(const struct network *network, double hops_each,
+                        struct reduction *ret_reduction)
+{
+    enum status status = copy_network(network, ret_reduction);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct network *made = &ret_reduction->network;
+    for (uint32_t i = 0; i < made->link_count; i++) {
+        divide_link(ret_reduction, i, hops_each);
+    }
+    for (uint32_t i = 0; i < made->host_count; i++) {
+        made->hosts[i].latency_s *= hops_each;
+        made->hosts[i].memory_latency_s *= hops_each;
+    }
+    for (uint32_t i = 0; i < made->switch_count; i++) {
+        made->switches[i].latency_s *= hops_each;
+    }
+    made->flow_bandwidth /= hops_each;
+    made->send_buffer /= hops_each;
+    return STATUS_OK;
+}
+
+enum status sample_halving(const struct network *network, struct reduction *ret_reduction)
+{
+    return copy_network(network, ret_reduction);
+}
+
+uint32_t sample_distance(uint32_t count, uint32_t distance)
+{
+    uint32_t part = 1;
+    for (; distance >= count; distance /= 2) {
+        part += 2;
+    }
+    return part == 1 ? distance : part * (count / DISTANCE_PARTS) % count;
+}
+
+/* How many pairs of a worker, from `first` on, and a server have each link on the way to the
+ * server, or back. */
+static void count_pairs(const struct network *network, const uint32_t *workers, uint32_t count,
+                        const uint32_t *servers, uint32_t server_count, double *counts)
+{
+    for (uint32_t w = 0; w < count; w++) {
+        for (uint32_t k = 0; k < server_count; k++) {
+            struct network_route there, back;
+            network_find_route(network, workers[w], servers[k], &there);
+            network_find_route(network, servers[k], workers[w], &back);
+            for (uint32_t i = 0; i < there.link_count; i++) {
+                counts[there.links[i]]++;
+            }
+            for (uint32_t i = 0; i < back.link_count; i++) {
+                counts[back.links[i]]++;
+            }
+        }
+    }
+}
+
+enum status sample_servers(const struct network *network, uint32_t workers, uint32_t servers,
+                           uint32_t count, const uint32_t *hosts, struct reduction *ret_reduction)
+{
+    double *counts = calloc(2 * (size_t)network->link_count, sizeof(*counts));
+    enum status status = counts != NULL ? copy_network(network, ret_reduction) : STATUS_NO_MEMORY;
+    if (status == STATUS_OK) {
+        double *all = counts, *kept = counts + network->link_count;
+        count_pairs(network, hosts, workers, hosts + workers, servers, all);
+        count_pairs(network, hosts, count, hosts + workers, servers, kept);
+        for (uint32_t i = 0; i < network->link_count; i++) {
+            if (kept[i] > 0 && all[i] > kept[i]) {
+                divide_link(ret_reduction, i, all[i] / kept[i]);
+            }
+        }
+    }
+    free(counts);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* Large jobs whose workers are alike: the first of them are simulated, and stand for all.
+ *
+ * With servers, each worker that is simulated stands for several that do the same at the same time:
+ * what a server does for one of them it does so many times, and links that all workers use, those
+ * of servers and of switches, have that part of their bandwidth. A worker's own links stay as they
+ * are. So servers are as busy as in the whole job; that one comes with its fellows and not between
+ * the others changes a step by less than the time that servers have for one worker of the sample.
+ *
+ * Round a ring, each hop stands for several: its bytes, its messages, its sums and its latency take
+ * so many times what they take. So the way round takes as long.
+ *
+ * Of halving and doubling, all hops are there. One whose distance is a multiple of the sample goes
+ * by another, so that a worker still waits for as many different ones. (It would not if it sent to
+ * itself: then steps were up to 13 % too short in tests.)
+ *
+ * Where workers wait for each other, those that are the latest of all are among the sample's, with
+ * their delays: a quarter of it. Which workers are alike, the network says: the sample has to be
+ * whole hosts, and whole racks if there are several, that come again in the same order. */
+#ifndef DEPLOY_PREDICT_SAMPLE_H
+#define DEPLOY_PREDICT_SAMPLE_H
+
+#include "common/base/status.h"
+#include "deploy/predict/basis/network.h"
+#include "deploy/predict/reduction.h"
+
+#include <stdint.h>
+
+/* How many workers, at least `wanted`, stand for all; 0: the network has no such workers. hosts:
+ * (workers + servers). Of halving, powers of two. */
+uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
+                     const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind);
+
+/* A network in which so many hops of a ring stand for all. */
+enum status sample_ring(const struct network *network, double hops_each,
+                        struct reduction *ret_reduction);
+
+/* The same of halving and doubling: the network as it is. */
+enum status sample_halving(const struct network *network, struct reduction *ret_reduction);
+
+/* How many workers of a sample back the next is to which one sends, of halving and doubling, in
+ * the place of the one that is `distance` back. */
+uint32_t sample_distance(uint32_t count, uint32_t distance);
+
+/* The same for servers: links have the part that `count` workers have of them. hosts: (workers +
+ * servers). */
+enum status sample_servers(const struct network *network, uint32_t workers, uint32_t servers,
+                           uint32_t count, const uint32_t *hosts, struct reduction *ret_reduction);
+
+#endif
