@@ -59,34 +59,24 @@ static uint32_t runner_of(uint32_t process, enum cores_thread thread)
     return process * CORES_THREADS + (uint32_t)thread;
 }
 
-static bool ends_sooner(const struct machine *a, const struct machine *b)
+static bool ends_sooner(const void *machines, uint32_t first, uint32_t second)
 {
+    const struct machine *a = (const struct machine *)machines + first,
+                         *b = (const struct machine *)machines + second;
     return a->end < b->end ||
            (a->end == b->end && a->end < DBL_MAX &&
             a->lanes[a->next].running[0].end.order < b->lanes[b->next].running[0].end.order);
 }
 
-/* Puts a machine where it belongs, upwards or downwards. */
+static uint32_t *place_of(void *machines, uint32_t index)
+{
+    return &((struct machine *)machines)[index].place;
+}
+
 static void place(struct cores *cores, uint32_t index)
 {
-    struct machine *machines = cores->machines;
-    uint32_t *heap = cores->heap, at = machines[index].place;
-    const struct machine *own = &machines[index];
-    for (; at > 0 && ends_sooner(own, &machines[heap[(at - 1) / 2]]); at = (at - 1) / 2) {
-        heap[at] = heap[(at - 1) / 2];
-        machines[heap[at]].place = at;
-    }
-    for (uint32_t child; (child = 2 * at + 1) < cores->machine_count; at = child) {
-        child += child + 1 < cores->machine_count &&
-                 ends_sooner(&machines[heap[child + 1]], &machines[heap[child]]);
-        if (!ends_sooner(&machines[heap[child]], own)) {
-            break;
-        }
-        heap[at] = heap[child];
-        machines[heap[at]].place = at;
-    }
-    heap[at] = index;
-    machines[index].place = at;
+    const struct heap_order order = {cores->machines, ends_sooner, place_of};
+    heap_place(cores->heap, cores->machine_count, index, &order);
 }
 
 /* How much longer computing takes beside others, and by turns. */

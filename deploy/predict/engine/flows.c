@@ -8,33 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_sooner(const struct flow_class *a, const struct flow_class *b)
+static bool ends_sooner(const void *classes, uint32_t first, uint32_t second)
 {
+    const struct flow_class *a = (const struct flow_class *)classes + first,
+                            *b = (const struct flow_class *)classes + second;
     return a->end < b->end ||
            (a->end == b->end && a->end < DBL_MAX && a->flows[0].end.order < b->flows[0].end.order);
 }
 
-/* Puts a class where it belongs, upwards or downwards. */
+static uint32_t *place_of(void *classes, uint32_t index)
+{
+    return &((struct flow_class *)classes)[index].heap_place;
+}
+
 static void place_class(struct flows *flows, uint32_t index)
 {
-    struct flow_class *classes = flows->classes;
-    uint32_t *heap = flows->heap, at = classes[index].heap_place;
-    const struct flow_class *own = &classes[index];
-    for (; at > 0 && ends_sooner(own, &classes[heap[(at - 1) / 2]]); at = (at - 1) / 2) {
-        heap[at] = heap[(at - 1) / 2];
-        classes[heap[at]].heap_place = at;
-    }
-    for (uint32_t child; (child = 2 * at + 1) < flows->heap_count; at = child) {
-        child += child + 1 < flows->heap_count &&
-                 ends_sooner(&classes[heap[child + 1]], &classes[heap[child]]);
-        if (!ends_sooner(&classes[heap[child]], own)) {
-            break;
-        }
-        heap[at] = heap[child];
-        classes[heap[at]].heap_place = at;
-    }
-    heap[at] = index;
-    classes[index].heap_place = at;
+    const struct heap_order order = {flows->classes, ends_sooner, place_of};
+    heap_place(flows->heap, flows->heap_count, index, &order);
 }
 
 /* Reckons anew when the first flow of a class ends. */
