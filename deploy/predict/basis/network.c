@@ -385,7 +385,7 @@ static enum status read_all(const struct fields *fields, struct network *network
 {
     static const char *const names[] = {"comment", "measured", "hosts",      "switches",
                                         "flow",    "errors",   "conditions", "send-buffer-kib",
-                                        NULL};
+                                        "paced",   NULL};
     const json_t *switches = NULL, *hosts = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
@@ -401,6 +401,9 @@ static enum status read_all(const struct fields *fields, struct network *network
     if (status == STATUS_OK) {
         status = fields_number(fields, "send-buffer-kib", 0, 1 << 24, false, &network->send_buffer);
         network->send_buffer *= 1024;
+    }
+    if (status == STATUS_OK) {
+        status = fields_flag(fields, "paced", &network->paces);
     }
     if (status == STATUS_OK) {
         status = read_errors(fields->file, json_object_get(fields->object, "errors"), network);

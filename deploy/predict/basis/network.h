@@ -56,6 +56,7 @@ struct network {
     double flow_bandwidth;                 // of one connection; 0: no limit
     double send_buffer;                    // bytes of one connection that nothing overtakes
     double bandwidth_error, latency_error; // standard errors, as shares; 0: not known
+    bool paces;                            // connections send no bursts, but for servers' answers
     bool has_server_places;                // otherwise servers run beside workers
     bool is_measured;                      // the file says from what,
     struct conditions conditions;          // and under what

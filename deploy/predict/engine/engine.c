@@ -121,7 +121,8 @@ static void go_on(struct engine *engine, struct connection *connection)
             carry_both_ends(engine, packet);
         }
         if (!flows_begin(engine->flows, engine->now, connection->class,
-                         engine->store.list[packet].bytes, packet)) {
+                         engine->store.list[packet].bytes, packet,
+                         engine->store.list[packet].is_paced)) {
             engine->is_out_of_memory = true;
         }
     }

@@ -27,6 +27,7 @@ struct packet {
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
     bool is_lent;              // its values stay where they are: no link carries them
+    bool is_paced;             // links let none of it pass at once
     uint32_t next, connection; // for the engine, as the others below
     uint32_t awaited;          // its way, and those that carry it
     bool is_moved;

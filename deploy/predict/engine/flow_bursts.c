@@ -31,9 +31,9 @@ static double room_of(struct flows *flows, struct link_state *link, double now)
 }
 
 double flow_bursts_take(struct flows *flows, const struct flow_class *class, double bytes,
-                        double now)
+                        double now, bool is_paced)
 {
-    bool is_limited = class->most < DBL_MAX / 8;
+    bool is_limited = is_paced || class->most < DBL_MAX / 8;
     if (!flows->has_bursts || class->link_count == 0) {
         return 0;
     }

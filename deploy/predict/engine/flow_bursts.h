@@ -11,8 +11,9 @@
 #include "deploy/predict/engine/flow_state.h"
 
 /* Of a flow that begins: the bytes that pass at once, which is what the links of its class have in
- * common. None, where one of them has no burst, or the flow a limit of its own. */
+ * common. None, where one of them has no burst, or the flow a limit of its own, or where its sender
+ * spreads it over time (BBR). */
 double flow_bursts_take(struct flows *flows, const struct flow_class *class, double bytes,
-                        double now);
+                        double now, bool is_paced);
 
 #endif

@@ -168,7 +168,8 @@ void flows_leave_links(struct flows *flows, uint32_t index)
     }
 }
 
-bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, uint32_t token)
+bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, uint32_t token,
+                 bool is_paced)
 {
     struct flow_class *class = &flows->classes[index];
     if (!array_has_room((void **)&class->flows, class->count, &class->room,
@@ -182,7 +183,7 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
     if (!class->is_listed && !join_links(flows, index)) {
         return false;
     }
-    bytes -= flow_bursts_take(flows, class, bytes, now);
+    bytes -= flow_bursts_take(flows, class, bytes, now, is_paced);
     const struct flow flow = {{class->served + bytes, flows->order++}, token};
     class->ends += flow.end.at;
     heap_add(class->flows, &class->count, &flow, sizeof(flow));

@@ -24,8 +24,9 @@ void flows_destroy(struct flows *flows); // NULL is fine
 uint32_t flows_class_of(struct flows *flows, const struct network_route *route);
 
 /* Begins a flow, which has no rate until flows_share. What links let pass at once (flow_bursts.h)
- * takes no time. False if there is no memory. */
-bool flows_begin(struct flows *flows, double now, uint32_t class, double bytes, uint32_t token);
+ * takes no time, unless it is paced. False if there is no memory. */
+bool flows_begin(struct flows *flows, double now, uint32_t class, double bytes, uint32_t token,
+                 bool is_paced);
 
 /* Gives all flows their rates, if some have begun or ended. False if there is no memory. */
 bool flows_share(struct flows *flows, double now);

@@ -81,6 +81,7 @@ static void push_on(struct course *course, uint32_t worker, uint32_t shard)
                                     .to = server,
                                     .bytes = values_encoded_bytes(course, floats),
                                     .is_lent = course_lends(course, worker, server),
+                                    .is_paced = course->network->paces,
                                     .kind = PACKET_PUSH,
                                     .bucket = bucket,
                                     .step = course->clocks.steps[worker]};

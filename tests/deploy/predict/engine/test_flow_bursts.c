@@ -34,11 +34,13 @@ static void close_network(void)
     network_finish(&network);
 }
 
+static bool is_paced;
+
 static void begin(double now, uint32_t from, uint32_t to, double bytes)
 {
     struct network_route route;
     network_find_route(&network, from, to, &route);
-    assert_true(flows_begin(flows, now, flows_class_of(flows, &route), bytes, 0));
+    assert_true(flows_begin(flows, now, flows_class_of(flows, &route), bytes, 0, is_paced));
     assert_true(flows_share(flows, now));
 }
 
@@ -130,6 +132,41 @@ static void both_ends_and_the_connection_have_to_let_it_pass(void **state)
     }
 }
 
+static void what_is_paced_sends_no_burst_and_fills_no_bucket(void **state)
+{
+    (void)state;
+    open_network(WITH_BURST, WITH_BURST, "");
+    is_paced = true;
+    begin(0, 0, 1, BURST);
+    double first_s = end_one();
+    predictions_check("paced", 2, first_s, BURST / BANDWIDTH, 1e-9);
+    is_paced = false;
+    begin(first_s, 0, 1, BURST); // the bucket is as full as before
+    predictions_check("behind it", 2, end_one(), first_s, 1e-9);
+    close_network();
+}
+
+/* Pushes are paced, and answers are not. The server is beside one of the workers. */
+static void servers_answer_with_a_burst(void **state)
+{
+    (void)state;
+    const double values = 524288, compute_s = 20e-3;
+    struct costs costs;
+    predictions_reset_costs((uint64_t)values, &costs);
+    costs.layers[0].backward_s = compute_s;
+    for (int paces = 0; paces <= 1; paces++) {
+        const struct network usual = predictions_star;
+        struct job job = predictions_job(MODE_PS_SYNC, 2, 1, ALL_REDUCE_CHOICE_AUTO);
+        double saved = paces ? 1 : 2;
+        open_network(WITH_BURST, ", \"workers\": 1" WITH_BURST, paces ? "\"paced\": true, " : "");
+        predictions_star = network;
+        predictions_check("ps-sync", 2, predictions_make(&job, &costs, 3, 5).step_s,
+                          compute_s + (2 * 4 * values - saved * BURST) / BANDWIDTH, 1e-3);
+        predictions_star = usual;
+        close_network();
+    }
+}
+
 /* 2(N-1)/N S bytes of each link in a step. A step that computes for C leaves time for the bucket.
  */
 static void an_all_reduce_saves_a_burst_in_each_step(void **state)
@@ -163,6 +200,8 @@ int main(void)
         cmocka_unit_test(a_full_link_has_no_burst),
         cmocka_unit_test(waiting_for_another_link_costs_nothing),
         cmocka_unit_test(both_ends_and_the_connection_have_to_let_it_pass),
+        cmocka_unit_test(what_is_paced_sends_no_burst_and_fills_no_bucket),
+        cmocka_unit_test(servers_answer_with_a_burst),
         cmocka_unit_test(an_all_reduce_saves_a_burst_in_each_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

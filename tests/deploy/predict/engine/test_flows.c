@@ -135,7 +135,7 @@ static void begin_one(const struct network *network, struct flows *flows, double
     network_find_route(network, from, to, &flow->route);
     uint32_t class = flows_class_of(flows, &flow->route);
     assert_true(class != UINT32_MAX);
-    assert_true(flows_begin(flows, now, class, flow->left, token));
+    assert_true(flows_begin(flows, now, class, flow->left, token, false));
 }
 
 static void go_on(double seconds)
