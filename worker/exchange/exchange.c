@@ -83,6 +83,7 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     }
     exchange->mean_factor = 1.0f / (float)options->world;
     exchange->stopped = STATUS_OK;
+    exchange->written = EXCHANGE_NONE;
     // UINT64_MAX before step 0
     exchange->step = options->first_step * exchange_turns(exchange) - 1;
     exchange->is_awaiting = options->is_unsynchronised; // the first parameters

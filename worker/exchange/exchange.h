@@ -51,10 +51,12 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define EXCHANGE_PULL UINT32_MAX // posted instead of a bucket
+#define EXCHANGE_NONE UINT32_MAX // of exchange_take_written
 
 struct exchange;
 struct exchange_device;
@@ -174,6 +176,11 @@ struct exchange_options {
 
     struct codec codec; // of what is sent
 
+    // Spans of the parameters, one behind the other, in which is noticed what somebody writes
+    // besides the servers that deliver them: see exchange_take_written. On the host.
+    const struct span *watched; // (watched_count)
+    uint32_t watched_count;     // 0: nothing is noticed
+
     // Of ring by messages: which buckets take which algorithm, see chunks.h.
     struct all_reduce_limits limits;
 
@@ -222,6 +229,7 @@ struct exchange {
     enum status failure;  // of an exchange on the trainer's thread: its steps end with it
     struct encoder *encoders; // (encoder_count) the strategy's, of the first ranks carried
     uint32_t encoder_count;
+    _Atomic uint32_t written;     // of exchange_take_written
     _Atomic(enum status) stopped; // not STATUS_OK: every wait ends with it
 };
 
@@ -354,6 +362,14 @@ enum status exchange_pull(struct exchange *exchange, uint64_t mark);
 /* Pulls a state of the optimizer (from 1) into `target`, and waits for it. Call it after the last
  * step of a phase with servers. */
 enum status exchange_pull_state(struct exchange *exchange, uint32_t vector, float *target);
+
+/* Returns which of the watched spans somebody besides the servers has written between two
+ * deliveries, of which the second one was over it; EXCHANGE_NONE: none since the last call. Of
+ * several the first one. */
+static inline uint32_t exchange_take_written(struct exchange *exchange)
+{
+    return atomic_exchange(&exchange->written, EXCHANGE_NONE);
+}
 
 /* Waits until nothing that was sent is still being read. Then the exchange may be destroyed. */
 enum status exchange_drain(struct exchange *exchange);

@@ -307,6 +307,34 @@ static enum status copy_on_device(struct exchange *exchange, const struct messag
     return status == STATUS_OK ? device->ops->wait(device) : status;
 }
 
+static enum status take_values(struct exchange *exchange, const struct message *message)
+{
+    float *target = target_of(exchange, message);
+    if (exchange->options.device != NULL) {
+        return copy_on_device(exchange, message);
+    }
+    if (message->encoded != NULL) {
+        return take_encoded(exchange, message, target) == STATUS_OK ? STATUS_OK : STATUS_MALFORMED;
+    }
+    memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
+    return STATUS_OK;
+}
+
+/* Values go over those of the last answer, and so over what somebody has written there. */
+static enum status take_watched(struct exchange *exchange, const struct message *message)
+{
+    struct delivered *delivered = ps_of(exchange)->delivered;
+    const float *params = exchange->options.params;
+    uint32_t none = EXCHANGE_NONE;
+    uint32_t written = delivered_find_written(delivered, params, message->span);
+    if (written != DELIVERED_SAME) {
+        atomic_compare_exchange_strong(&exchange->written, &none, written);
+    }
+    enum status status = take_values(exchange, message);
+    delivered_note(delivered, params, message->span);
+    return status;
+}
+
 static enum status take_params(struct exchange *exchange, const struct message *message,
                                uint32_t shard)
 {
@@ -315,16 +343,11 @@ static enum status take_params(struct exchange *exchange, const struct message *
     ps_of(exchange)->answer_count++;
     state->params_version = message->params_version;
     uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
-    float *target = target_of(exchange, message);
-    if (exchange->options.device != NULL) {
-        enum status status = copy_on_device(exchange, message);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    } else if (message->encoded == NULL) {
-        memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
-    } else if (take_encoded(exchange, message, target) != STATUS_OK) {
-        return STATUS_MALFORMED;
+    bool is_watched = ps_of(exchange)->delivered != NULL && message->vector == 0;
+    enum status status =
+        is_watched ? take_watched(exchange, message) : take_values(exchange, message);
+    if (status != STATUS_OK) {
+        return status;
     }
     *missing_count -= message->span.count;
     if (exchange->options.is_unsynchronised && exchange->pull_mark == 0 && message->vector == 0) {

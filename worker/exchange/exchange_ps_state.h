@@ -4,6 +4,7 @@
 #define WORKER_EXCHANGE_EXCHANGE_PS_STATE_H
 
 #include "common/channel/pacer.h"
+#include "worker/exchange/delivered.h"
 #include "worker/exchange/encoder.h"
 #include "worker/exchange/strategies.h"
 
@@ -28,11 +29,12 @@ struct ps {
     struct pacer *pacer;     // of pushes over a network
     struct ps_shard *shards; // (shard_count), owned
     uint32_t shard_count;
-    bool is_open;             // shards can be sent to: where a device has the vectors, they have to
-                              // reach them first
-    uint32_t ready_count;     // buckets of this step that backward has completed, in their order
-    uint64_t answer_count;    // with parameters, that have come
-    uint64_t *missing_counts; // per bucket: floats of the next step's parameters still to come
+    bool is_open;          // shards can be sent to: where a device has the vectors, they have to
+                           // reach them first
+    uint32_t ready_count;  // buckets of this step that backward has completed, in their order
+    uint64_t answer_count; // with parameters, that have come
+    struct delivered *delivered; // of what is watched; NULL: nothing; owned
+    uint64_t *missing_counts;    // per bucket: floats of the next step's parameters still to come
 };
 
 static inline struct ps *ps_of(struct exchange *exchange)

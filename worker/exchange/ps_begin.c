@@ -1,6 +1,7 @@
 /* Makes an exchange with shards, and sends them what they need before the first push. */
 #include "worker/exchange/exchange_ps_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 // Enough bytes to keep a link busy until TAKEN comes.
@@ -21,6 +22,7 @@ void ps_destroy(struct exchange *exchange)
     }
     free(ps->shards);
     free(ps->missing_counts);
+    delivered_destroy(ps->delivered);
     free(ps);
 }
 
@@ -73,6 +75,16 @@ static enum status create_shards(struct ps *ps, const struct exchange_options *o
     return STATUS_OK;
 }
 
+static enum status create_delivered(struct ps *ps, const struct exchange_options *options)
+{
+    if (options->watched_count == 0 || options->takes_means) {
+        return STATUS_OK;
+    }
+    assert(options->device == NULL);
+    return delivered_create(options->layout, options->peer_count, options->watched,
+                            options->watched_count, options->params, &ps->delivered);
+}
+
 enum status ps_create(const struct exchange_options *options, struct exchange **ret_exchange)
 {
     struct ps *ps = calloc(1, sizeof(*ps));
@@ -88,6 +100,10 @@ enum status ps_create(const struct exchange_options *options, struct exchange **
         goto fail;
     }
     status = pacer_create(options->channel, options->peer_count, PACER_LANE_OF_BUCKET, &ps->pacer);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = create_delivered(ps, options);
     if (status != STATUS_OK) {
         goto fail;
     }

@@ -64,6 +64,7 @@ struct ringside {
     char mode[32];
 
     struct handle_tensor *tensors; // (tensor_count), owned
+    struct span *spans;            // (tensor_count) theirs, owned
     uint32_t tensor_count;
     char tensor_list[WIRE_TENSORS_BYTES]; // the first of them, as the others hear of them
     struct layout layout;

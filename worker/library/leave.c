@@ -181,6 +181,7 @@ static void close_handle(struct ringside *ringside)
         free(ringside->tensors[i].name);
     }
     free(ringside->tensors);
+    free(ringside->spans);
     pthread_mutex_destroy(&ringside->turn);
     free(ringside);
     log_divert(NULL);

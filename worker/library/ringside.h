@@ -165,7 +165,10 @@ enum ringside_status ringside_describe(struct ringside *ringside,
 
 /* (value_count) The two vectors, and where a tensor begins in them, in floats. After
  * ringside_describe; NULL, or UINT64_MAX, before it. Params are zeros at first; the program writes
- * them before ringside_start only, unless it makes the updates (ringside_keep_gradients). */
+ * them before ringside_start only, unless it makes the updates (ringside_keep_gradients). Where
+ * servers do, what it writes later is lost when new parameters come, and then the next call of a
+ * step is RINGSIDE_MISUSE once, and names the tensor. Values that are there again by then count as
+ * never written. */
 float *ringside_params(struct ringside *ringside);
 float *ringside_grads(struct ringside *ringside);
 uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor);

@@ -59,7 +59,7 @@ static uint32_t bucket_at(const struct layout *layout, struct span span)
 static enum status cut(struct ringside *ringside, const struct ringside_tensor *tensors,
                        uint32_t count)
 {
-    struct span *spans = calloc(count, sizeof(*spans));
+    struct span *spans = ringside->spans = calloc(count, sizeof(*spans));
     unsigned char *may_close = malloc(count);
     ringside->tensors = calloc(count, sizeof(*ringside->tensors));
     enum status status = spans != NULL && may_close != NULL && ringside->tensors != NULL
@@ -86,7 +86,6 @@ static enum status cut(struct ringside *ringside, const struct ringside_tensor *
         status = tensor->name != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     }
     free(may_close);
-    free(spans);
     return status;
 }
 
@@ -261,6 +260,8 @@ static enum status start(struct ringside *ringside)
         .tensors = ringside->tensor_list,
         .train_samples = samples,
         .test_samples = 1,
+        .watched = ringside->spans,
+        .watched_count = handle_servers_update(ringside) ? ringside->tensor_count : 0,
         .parameters = ringside->has_no_model ? 0 : count,
         .begin_step = ringside->begin_step,
         .states = ringside->kept,

@@ -63,7 +63,9 @@ struct link_prepared {
     struct codec codec;           // that it says there; CODEC_NONE: the job's
     const struct optimizer_groups *groups; // likewise, of its parameters; borrowed; NULL: none
     uint64_t tensor_count;                 // of a program of its own; 0: not said
-    const char *tensors;  // the first of them, as wire_parts.h has it; NULL: not said
+    const char *tensors;        // the first of them, as wire_parts.h has it; NULL: not said
+    const struct span *watched; // (watched_count) of params, as exchange.h has it; borrowed
+    uint32_t watched_count;
     uint64_t begin_step;  // steps made that a program of its own goes on from
     float *const *states; // (state_count) of the optimizer then, that rank 0 gives to servers
     uint32_t state_count; // 0: it begins

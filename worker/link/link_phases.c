@@ -60,6 +60,8 @@ static enum status create_exchange(struct link *link, const struct message *mess
         .takes_means = !is_ring && !job_servers_update(&link->job),
         .is_restored = is_resumed(link),
         .first_step = phase_rounds_before(phase, link->job.sync_every),
+        .watched = link->prepared.watched,
+        .watched_count = link->prepared.watched_count,
         .codec = codec->kind != CODEC_NONE ? *codec : link->job.compress,
         .group = link->group_memory.group,
         .limits = message->start->limits,

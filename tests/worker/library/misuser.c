@@ -176,6 +176,35 @@ static void differ(struct ringside *ringside, bool in_tensors)
     show(ringside_begin_step(ringside)); // says the same again
 }
 
+/* Parameters are written where that is lost: before a step's gradients, and behind them. What is as
+ * it was when new ones come was never written. */
+static void writes(struct ringside *ringside)
+{
+    static const struct ringside_tensor tensors[] = {{"first", 3}, {"second", 5}};
+    show(ringside_describe(ringside, tensors, 2));
+    show(ringside_start(ringside));
+    float *params = ringside_params(ringside);
+    for (int step = 0; step < 4; step++) {
+        enum ringside_status status = ringside_begin_step(ringside);
+        if (status != RINGSIDE_OK) {
+            show(status);
+            ringside_begin_step(ringside); // it refuses once
+        }
+        status = ringside_await(ringside, RINGSIDE_ALL);
+        if (status != RINGSIDE_OK) {
+            show(status);
+            ringside_await(ringside, RINGSIDE_ALL);
+        }
+        params[1] += step == 0 ? 1 : 0;
+        params[2] += step == 2 ? 1 : 0;
+        params[2] -= step == 2 ? 1 : 0;
+        show(ringside_begin_gradients(ringside));
+        params[7] += step == 1 ? 1 : 0;
+        ringside_ready(ringside, RINGSIDE_ALL);
+        ringside_end_step(ringside);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct ringside_options options = {.join_timeout = 2};
@@ -198,6 +227,8 @@ int main(int argc, char **argv)
         collectives(ringside);
     } else if (strcmp(what, "threads") == 0) {
         threads(ringside);
+    } else if (strcmp(what, "writes") == 0) {
+        writes(ringside);
     } else if (strcmp(what, "tensors") == 0 || strcmp(what, "params") == 0) {
         differ(ringside, strcmp(what, "tensors") == 0);
     } else if (strcmp(what, "die") == 0) {

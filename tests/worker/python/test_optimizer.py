@@ -398,8 +398,8 @@ def test_parameters_that_servers_hold_are_not_written_in_vain(tmp_path: Path) ->
     options = ("--optimizer", "sgd", "--lr", "0.1")
     assert completed(tmp_path, WRITTEN).values() == ["True", "True"]
     ended = run(tmp_path, WRITTEN, *options, mode="ps-sync")
-    assert "the script has written the parameter 0.weight since the last step: in mode ps-sync" \
-        in ended.text, ended.text
+    assert "tensor 0 (0.weight [32, 6]) was written after the first step, and that is lost: in mode " \
+        "ps-sync servers hold the parameters" in ended.text, ended.text
 
 
 def test_a_scheduler_rules_over_the_rate_of_the_options(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ class _Slot:
         self.dtype = parameter.dtype
         self.values = self.gradient = torch.empty(0)  # by FlatVectors
         self.place = 0  # of the values, in memory
-        self.written = 0  # how often the library has written the parameter, of a copy
+        self.given = torch.empty(0)  # bits of a copy, as the job has last given them
+        self.version = 0  # of one on a GPU, then
         self.sent = -1  # the version of the parameter's gradient when it was sent; -1: it has none
 
     def move_to(self, params: torch.Tensor, grads: torch.Tensor, offset: int) -> None:
@@ -91,6 +92,22 @@ class _Slot:
         elif self.parameter.data_ptr() != self.place:
             self.values.copy_(self.parameter)  # the script has replaced .data
             self.parameter.data = self.values
+
+    def has_left(self) -> bool:
+        """Whether the script has given a parameter other memory than that of the vector."""
+        return bool(self.parameter.data_ptr() != self.place)
+
+    def note_given(self) -> None:
+        """A copy is as the job knows it."""
+        self.version = self.parameter._version
+        if not self.is_on_device:
+            self.given = self.parameter.detach().view(torch.int16).clone()
+
+    def is_written(self) -> bool:
+        """Whether the script has written a copy since then."""
+        if self.is_on_device:  # to compare values would wait for the GPU
+            return bool(self.parameter._version != self.version)
+        return not torch.equal(self.parameter.detach().view(torch.int16), self.given)
 
 
 class FlatVectors:
@@ -265,17 +282,23 @@ class FlatVectors:
 
     def _give_parameter(self, slot: _Slot) -> None:
         if not slot.is_view:
-            version = slot.parameter._version
             self._give(slot, slot.parameter, slot.values)
-            slot.written += slot.parameter._version - version
+            slot.note_given()
 
-    def versions(self) -> list[tuple[int, int]]:
-        """How often the script has written each parameter, and where it is. What goes through
-        `.data` does not count."""
-        return [
-            (slot.parameter._version - slot.written, slot.parameter.data_ptr())
-            for slot in self.slots
-        ]
+    def note_given(self) -> None:
+        """Copies are as the job knows them."""
+        for slot in self.slots if self._has_copies else ():
+            if not slot.is_view:
+                slot.note_given()
+
+    def find_written(self) -> str:
+        """The name of a parameter that the script has written since the job has given it, where
+        the library does not see it: a copy, or memory of its own. On a GPU, what goes through
+        `.data` is not seen. "" if there is none."""
+        for slot in self.slots:
+            if slot.has_left() if slot.is_view else slot.is_written():
+                return slot.name
+        return ""
 
 
 def name_parameters(

@@ -68,8 +68,6 @@ class Exchange:
         self._job_started = False
         self._step_begun = False
         self._job_over = False  # it has had its steps
-        # Of the parameters, as servers have made them; empty where servers make none.
-        self._versions: list[tuple[int, int]] = []
         self.is_synchronized = False  # the mean gradients are there, and step() has not been
         self.skips = False  # within skip_synchronize()
         self._nodes: list[Any] = []  # torch drops the hooks of a node that nobody holds
@@ -112,7 +110,6 @@ class Exchange:
         """All have committed: servers' parameters of now, where the script has copies of them."""
         if self._servers_update and self._job_started:
             self._vectors.give_parameters()
-            self._versions = self._vectors.versions()
 
     def _add_hooks(self, index: int, parameter: torch.Tensor) -> None:
         """One before a gradient is written, and one after."""
@@ -164,16 +161,14 @@ class Exchange:
         self._job_over = self._job.call("begin_step") == _library.END
         if gives and self._arrivals is not None and self._may_overlap:
             self._vectors.forget_gradients()
-            if self._servers_update:
-                self._versions = self._vectors.versions()
             self._arrivals.expect()
             return
         if not self._job_over:
             self._job.call("await", _library.ALL)
         if gives:
             self._vectors.give_parameters()
-        if self._servers_update:
-            self._versions = self._vectors.versions()
+        elif not self.makes_updates:
+            self._vectors.note_given()
 
     @property
     def _may_overlap(self) -> bool:
@@ -184,18 +179,6 @@ class Exchange:
     @property
     def _servers_update(self) -> bool:
         return bool(self._job.description.servers_update)
-
-    def _check_versions(self) -> None:
-        """What the script writes into parameters that servers hold would be lost in silence."""
-        for slot, version, seen in zip(
-            self._vectors.slots, self._vectors.versions(), self._versions
-        ):
-            if version != seen:
-                raise RingsideError(
-                    f"the script has written the parameter {slot.name} since the last step: in "
-                    f"mode {self._job.mode} servers hold the parameters. Write them before the "
-                    "first step, or use --mode ring"
-                )
 
     def _begin(self) -> None:
         """From here on gradients may be written."""
@@ -210,7 +193,6 @@ class Exchange:
                 f"the job has made its {self._job.description.steps} steps (--steps), and the "
                 "script computes another gradient: without --steps there are as many as it makes"
             )
-        self._check_versions()
         if self._settings is not None:
             self._settings.tell()
         self._vectors.settle()
@@ -271,6 +253,13 @@ class Exchange:
         """Refuses what would make the processes differ in silence."""
         if self._settings is not None:
             self._settings.check_unchanged()
+        written = "" if self.makes_updates else self._vectors.find_written()
+        if written:
+            raise RingsideError(
+                f"{written} was written after the first step, and that is lost: in mode "
+                f"{self._job.mode} the job makes the updates; write parameters before it, or use "
+                f"{OWN_UPDATES}"
+            )
         changed = self._vectors.find_changed()
         if changed:
             way = (
