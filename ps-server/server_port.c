@@ -102,7 +102,7 @@ static void port_started(void *context)
     if (server->coordinator.generation != NULL) { // one before was lost before it could train
         generation_note_start(&server->generation, &server->coordinator, clock_now_ms());
     }
-    progress_started(&server->progress, &server->coordinator);
+    progress_started(&server->progress, &server->coordinator, &server->job);
     live_started(server->live, &server->coordinator);
     const struct server_options *options = server->options;
     if (server->recorder != NULL && (server->is_again || resume != NULL)) {

@@ -197,7 +197,14 @@ static void print_resumed(const struct coordinator_resume *resume)
     printf("\n");
 }
 
-void progress_started(struct progress *progress, const struct coordinator *coordinator)
+static void print_unmet(void *context, const char *sentence)
+{
+    (void)context;
+    printf("%s\n", sentence);
+}
+
+void progress_started(struct progress *progress, const struct coordinator *coordinator,
+                      const struct job *asked)
 {
     if (!progress->is_on) {
         return;
@@ -214,6 +221,7 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     print_batches(job);
     print_length(job, coordinator->train_samples);
     print_rate(job, coordinator->train_samples);
+    unmet_tell_optimizer(coordinator, asked, print_unmet, NULL);
     print_left_out(job, coordinator->train_samples);
     char all_reduce[128];
     if (coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce))) {
@@ -422,12 +430,6 @@ static void print_failed_checkpoint(const struct checkpointing *checkpointing)
     } else {
         printf("there is none\n");
     }
-}
-
-static void print_unmet(void *context, const char *sentence)
-{
-    (void)context;
-    printf("%s\n", sentence);
 }
 
 void progress_closing(struct progress *progress, const struct coordinator *coordinator)

@@ -21,7 +21,11 @@ struct progress {
 };
 
 void progress_init(struct progress *progress, bool is_on, bool has_ranks);
-void progress_started(struct progress *progress, const struct coordinator *coordinator);
+
+/* `asked`: the job, before a program of its own has said its optimizer. */
+void progress_started(struct progress *progress, const struct coordinator *coordinator,
+                      const struct job *asked);
+
 void progress_switched(struct progress *progress, const struct coordinator *coordinator);
 
 /* In the place of a job that is complete already. */

@@ -1,4 +1,4 @@
-/* Compares steps that options name with those that were made. */
+/* Compares what options ask for with what a program of one's own has done. */
 #include "ps-server/record/unmet.h"
 
 #include "common/job/faults.h"
@@ -39,6 +39,28 @@ static bool describe_timeline(const struct results *results, const struct job *j
              steps, window.first >= most ? "recorded nothing" : "not recorded all of them",
              (count)most);
     return job->timeline && window.end != UINT64_MAX && window.end > most;
+}
+
+void unmet_tell_optimizer(const struct coordinator *coordinator, const struct job *asked,
+                          void (*tell)(void *context, const char *sentence), void *context)
+{
+    char option[64], sentence[UNMET_BYTES];
+    if (coordinator->job->optimizer != OPTIMIZER_AUTO) {
+        return; // the job makes them
+    }
+    if (asked->optimizer != OPTIMIZER_AUTO) {
+        snprintf(option, sizeof(option), "--optimizer %s", job_optimizer_text(asked));
+    } else if (asked->lr > 0) {
+        snprintf(option, sizeof(option), "--lr %g", asked->lr);
+    } else {
+        return;
+    }
+    snprintf(
+        sentence, sizeof(sentence),
+        "%s does nothing here: the program makes the updates, by an optimizer of its own; leave "
+        "it out, or let the job make them (updates=\"job\" of DistributedOptimizer)",
+        option);
+    tell(context, sentence);
 }
 
 void unmet_tell(const struct coordinator *coordinator,

@@ -1,4 +1,4 @@
-/* Tests of what is told of steps that were not made. */
+/* Tests of what is told of options that a program of one's own makes useless. */
 #include "common/job/job.h"
 #include "ps-server/record/unmet.h"
 
@@ -71,11 +71,35 @@ static void a_timeline_beyond_the_end_is_told(void **state)
     check(&told, "--timeline-steps 121..130 has recorded nothing: the job made 120 steps\n");
 }
 
+static void an_optimizer_that_nobody_uses_is_told(void **state)
+{
+    (void)state;
+    struct told told = open_job("none");
+    const struct coordinator coordinator = {.job = &told.job};
+    struct job asked = told.job;
+    asked.lr = 0.5;
+    asked.optimizer = told.job.optimizer = OPTIMIZER_SGD; // which makes the updates
+    unmet_tell_optimizer(&coordinator, &asked, add, &told);
+    assert_string_equal(told.text, "");
+    told.job.optimizer = OPTIMIZER_AUTO;
+    unmet_tell_optimizer(&coordinator, &asked, add, &told);
+    assert_non_null(strstr(told.text, "--optimizer sgd does nothing here: the program makes"));
+    told.text[0] = '\0';
+    asked.optimizer = OPTIMIZER_AUTO;
+    unmet_tell_optimizer(&coordinator, &asked, add, &told);
+    assert_non_null(strstr(told.text, "--lr 0.5 does nothing here: the program makes"));
+    told.text[0] = '\0';
+    asked.lr = 0;
+    unmet_tell_optimizer(&coordinator, &asked, add, &told);
+    assert_string_equal(told.text, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_beyond_the_end_are_told),
         cmocka_unit_test(a_timeline_beyond_the_end_is_told),
+        cmocka_unit_test(an_optimizer_that_nobody_uses_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,16 @@ def test_what_servers_without_updates_cannot_do_is_refused(tmp_path: Path) -> No
     assert servers.code == 1 and "--mode ps-sync with --server-optimizer none" in servers.text
 
 
+def test_an_optimizer_of_the_options_that_nobody_uses_is_told(tmp_path: Path) -> None:
+    script = TRAIN.format(optimizer="torch.optim.NAdam(model.parameters())")
+    sentence = "--optimizer sgd does nothing here: the program makes the updates"
+    assert sentence in completed(tmp_path, script, *NONE, "--optimizer", "sgd", mode="ps-sync").text
+    script = TRAIN.format(optimizer="torch.optim.SGD(model.parameters(), lr=0.01)")
+    used = completed(tmp_path, script, *NONE, "--optimizer", "sgd", "--lr", "0.01", mode="ps-sync",
+                     variables={"RINGSIDE_UPDATES": "job"})
+    assert "does nothing here" not in used.text, used.text
+
+
 def test_the_others_go_on_from_the_last_commit(tmp_path: Path) -> None:
     found = []
     script = test_elastic.ADAM.replace("Adam(", "NAdam(").replace("{last}", "20")
