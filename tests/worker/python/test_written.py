@@ -121,7 +121,8 @@ def test_what_is_written_before_the_first_step_holds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["ps-sync", "ps-async"])
 def test_what_is_written_behind_the_last_step_stays(tmp_path: Path, mode: str) -> None:
     """To test with the best parameters, for example: no step comes over them."""
-    text = script() + "for p in model.parameters(): p.data.fill_(2)\nprint(sum(p.sum().item() for p in model.parameters()))\n"
+    text = script() + "for p in model.parameters(): p.data.fill_(2)\n" \
+        "print(sum(p.sum().item() for p in model.parameters()))\n"
     ended = completed(tmp_path, text, mode=mode)
     assert ended.values() == [str(2.0 * (6 * 32 + 32 + 32 * 3 + 3))] * 2
 

@@ -93,10 +93,6 @@ class _Slot:
             self.values.copy_(self.parameter)  # the script has replaced .data
             self.parameter.data = self.values
 
-    def has_left(self) -> bool:
-        """Whether the script has given a parameter other memory than that of the vector."""
-        return bool(self.parameter.data_ptr() != self.place)
-
     def note_given(self) -> None:
         """A copy is as the job knows it."""
         self.version = self.parameter._version
@@ -296,7 +292,9 @@ class FlatVectors:
         the library does not see it: a copy, or memory of its own. On a GPU, what goes through
         `.data` is not seen. "" if there is none."""
         for slot in self.slots:
-            if slot.has_left() if slot.is_view else slot.is_written():
+            # Without a call for views, which are most of them.
+            has_left = slot.is_view and slot.parameter.data_ptr() != slot.place
+            if has_left or (not slot.is_view and slot.is_written()):
                 return slot.name
         return ""
 
