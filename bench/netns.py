@@ -15,6 +15,7 @@ from launching import Failed, Host, Processes
 
 NETWORK = "10.77.0"
 BRIDGE_ADDRESS = f"{NETWORK}.254"
+INTERFACE = "eth0"  # of each host
 HOSTS_MAX = 250
 
 # What a link carries at once: what leaves in two milliseconds, since less would not reach the rate,
@@ -149,14 +150,14 @@ class Links:
         name, device = self.name(index), f"v{index}"
         self.make_namespace(name)
         self.run("ip", "link", "add", device, "netns", self.switch, "type", "veth", "peer", "name",
-                 "eth0", "netns", name)
+                 INTERFACE, "netns", name)
         self.run("ip", "-n", self.switch, "link", "set", device, "master", "br0", "up")
-        self.run("ip", "-n", name, "addr", "add", f"{self.hosts[index].address}/24", "dev", "eth0")
-        self.run("ip", "-n", name, "link", "set", "eth0", "up")
+        self.run("ip", "-n", name, "addr", "add", f"{self.hosts[index].address}/24", "dev", INTERFACE)
+        self.run("ip", "-n", name, "link", "set", INTERFACE, "up")
         if self.flow_mbit is None:
-            self.shape(name, "eth0", self.delay_ms)
+            self.shape(name, INTERFACE, self.delay_ms)
         else:
-            self.shape_flows(name, "eth0")
+            self.shape_flows(name, INTERFACE)
         self.shape(self.switch, device)
 
     def __enter__(self):

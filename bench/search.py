@@ -83,8 +83,8 @@ class Kept:
             with open(path, encoding="utf-8") as file:
                 kept = json.load(file)
             for name, value in same.items():
-                if kept[name] != value:
-                    raise Failed(f"--reuse {path}: it has {name} {kept[name]}, this run {value}")
+                if kept.get(name) != value:
+                    raise Failed(f"--reuse {path}: it has {name} {kept.get(name)}, this run {value}")
             self.searches = {self.key_of(row): row["search"] for row in kept["cells"]
                              if "search" in row}
         except OSError as error:

@@ -2,7 +2,8 @@
 import os
 import socket
 
-from launching import ROOT, Failed, Processes
+from launching import LOCAL, ROOT, Failed, Processes
+from netns import INTERFACE
 from peer_python import MALLOCS, PeerPython, cores
 from pytorch_peer import LAYOUT, OPTIMIZER
 
@@ -29,6 +30,9 @@ class WorkerPeer:
 
     def __init__(self, arguments, folder):
         self.workers, self.batch, self.folder = arguments.workers, arguments.batch, folder
+        links = getattr(arguments, "links", None)
+        self.hosts = links.hosts if links else [LOCAL] * self.workers  # of workers, then of servers
+        self.is_on_links = links is not None
         self.python = PeerPython(self.library, getattr(arguments, self.library))
         self.version = self.python.version
 
@@ -53,8 +57,11 @@ class WorkerPeer:
         with Processes(TIMEOUT_S) as processes:
             options = [model, self.batch, "--warmup", WARMUP, "--steps", steps, "--blocks", blocks,
                        "--folder", processes.folder.name]
+            if self.is_on_links:
+                options += ["--interface", INTERFACE]
             for rank, command in self.commands(configuration, options):
-                processes.start([*self.prefix(configuration, rank), self.python.path, *command])
+                processes.start([*self.prefix(configuration, rank), self.python.path, *command],
+                                self.hosts[rank or 0])
             processes.wait()
             lines = processes.results()
         ranks = {}
@@ -98,6 +105,12 @@ class Horovod(Ddp):
     stages = [{"gradients": ("fresh", "kept")}, MALLOC, {"optimizer": ("default", "foreach")},
               {"cycle-ms": ("1", "0.1", "5")}, PINNING]
     way = "horovod"
+
+    def __init__(self, arguments, folder):
+        super().__init__(arguments, folder)
+        if self.is_on_links:
+            raise Failed("horovod is not measured over links: its Gloo connects to what the host's name "
+                         "stands for, whatever interface it is given; leave out --mbit")
 
 
 class MultiWorker(WorkerPeer):

@@ -7,17 +7,19 @@ usage: pytorch_workers.py --with ddp|horovod|ringside|plain [--rank RANK] [--wor
                           [--layout default|channels_last] [--execution eager|compile|compile-cpp]
                           [--optimizer default|foreach|fused] [--gradients fresh|kept]
                           [--bucket-mb MB] [--static-graph on|off] [--bucket-view on|off]
-                          [--cores own|shared]
+                          [--cores own|shared] [--updates script|job] [--overlap]
+                          [--interface NAME]
                           [--warmup STEPS] [--steps STEPS] [--blocks COUNT]
                           [--size PIXELS] [--device cpu|cuda] [--precision fp32|tf32|bf16]
                           [--deterministic]
 
 BATCH is that of each worker, which computes with one thread, or on the GPU that has its rank. FOLDER is
-where DDP and Horovod meet; it is theirs alone. Rank and number of workers may come from torchrun, too.
-`ringside run` says who the workers of ringside.torch are. Gradients are memory of their own in each step
-(fresh), or kept and zeroed. Batches for a GPU lie in page-locked memory, and go up in every step. Each
-prints a line of JSON for each block of so many steps. Run by bench/training-peers, bench/torch and
-tests/gpu/first-hour.
+where DDP and Horovod meet; it is theirs alone. DDP talks through the network interface NAME. Rank and
+number of workers may come from torchrun, too. `ringside run` says who the workers of ringside.torch are;
+--updates and --overlap are theirs: who makes the updates, and whether forward begins before all parameters
+are there. Gradients are memory of their own in each step (fresh), or kept and zeroed. Batches for a GPU
+lie in page-locked memory, and go up in every step. Each prints a line of JSON for each block of so many
+steps. Run by bench/training-peers, bench/torch and tests/gpu/first-hour.
 """
 import argparse
 import json
@@ -48,6 +50,9 @@ def parse_arguments():
     parser.add_argument("--static-graph", default="on", choices=("on", "off"))
     parser.add_argument("--bucket-view", default="on", choices=("on", "off"))
     parser.add_argument("--cores", default="shared", choices=("own", "shared"))
+    parser.add_argument("--updates", choices=("script", "job"))
+    parser.add_argument("--overlap", action="store_true")
+    parser.add_argument("--interface", default="lo")
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--blocks", type=int, default=1)
@@ -66,7 +71,7 @@ def parse_arguments():
 
 def join_ddp(arguments, model):
     """The model whose gradients are averaged, and its optimizer."""
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", arguments.interface)
     torch.distributed.init_process_group(
         "nccl" if arguments.device == "cuda" else "gloo",
         init_method=f"file://{arguments.folder}/store", rank=arguments.rank,
@@ -125,7 +130,8 @@ def join_ringside(arguments, model):
     ringside.broadcast_parameters(model.state_dict(), root_rank=0)
     return model, ringside.DistributedOptimizer(
         models.make_optimizer(model, arguments.optimizer),
-        named_parameters=model.named_parameters())
+        named_parameters=model.named_parameters(), updates=arguments.updates,
+        overlap_forward=arguments.overlap)
 
 
 def join_nobody(arguments, model):
