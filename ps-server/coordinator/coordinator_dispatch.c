@@ -25,8 +25,12 @@ void coordinator_conclude(struct coordinator *coordinator, uint64_t now_ms)
             coordinator_fail(
                 coordinator, STATUS_MISMATCH, NULL, now_ms,
                 "the parameters of worker %u (%.12s...) differ from those of worker %u "
-                "(%.12s...) after the last step",
-                workers[i].number, workers[i].digest, first->number, first->digest);
+                "(%.12s...) after the last step%s",
+                workers[i].number, workers[i].digest, first->number, first->digest,
+                job_is_external(coordinator->job) ? ": what its program writes has to be the same "
+                                                    "in all processes; others go into "
+                                                    "a copy of the model"
+                                                  : "");
             return;
         }
     }

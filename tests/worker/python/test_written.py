@@ -134,6 +134,12 @@ def test_where_the_script_makes_the_updates_what_it_writes_holds(tmp_path: Path)
     assert ring != completed(tmp_path, script()).values()
 
 
+def test_what_one_process_alone_writes_is_told_at_the_end(tmp_path: Path) -> None:
+    ended = run(tmp_path, script(ONCE + "rank or last.data.fill_(3)"))
+    reason = ended.summary["reason"]
+    assert ended.code == 1 and "after the last step: what its program writes has to be the same" in reason, reason
+
+
 def test_where_each_process_makes_the_jobs_updates_memory_of_its_own_is_refused(tmp_path: Path) -> None:
     job = {"RINGSIDE_UPDATES": "job"}
     refused(tmp_path, script(ONCE + WRITES["other memory"][0]), "2.bias", "ring", variables=job)
