@@ -252,7 +252,9 @@ dist.all_reduce(torch.ones(1))
 def test_a_message_to_oneself_is_refused(tmp_path: Path) -> None:
     ended = run(tmp_path, START + "dist.send(torch.ones(1), rank)\n", prelude="")
     assert ended.code == 1
-    assert "messages go between two processes of 2, and not from rank 0 to rank 0" in ended.text, ended.text
+    ours = "messages go between two processes of 2, and not from rank 0 to rank 0"
+    later = "destination rank should not be the same as the rank of the current process"  # of torch 2
+    assert ours in ended.text or later in ended.text, ended.text
 
 
 RECEIVES = "for a message of float32 [4] with tag 0 from worker"

@@ -208,6 +208,10 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         _fill(output, self._reduce(parts, opts, in_place=False)[self.rank()])
         return _done([output])
 
+    # As later versions of torch call them.
+    all_gather_single = _allgather_base
+    reduce_scatter_single = _reduce_scatter_base
+
     def barrier(self, opts: Any = None) -> Any:
         collectives._barrier(self._ranks)
         return _done([])
