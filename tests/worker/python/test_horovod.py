@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from jobs import LIMIT, SOURCE, run_file
-from test_examples import EXAMPLES, SCRIPTS, need
+from test_examples import EXAMPLES, need
 
 OURS, THEIRS = "import ringside.torch as hvd", "import horovod.torch as hvd"
 
-# What each is run with, and the images that it needs.
+# What each is run with, and the images that it needs. Elastic Horovod has a launcher of its own.
 ARGUMENTS = {
     "fashion_mnist.py": ("--limit 2000 --epochs 2", "fashion-mnist"),
     "cifar10_resnet.py": ("--limit 256 --epochs 1 --batch-size 32 --blocks 1", "cifar10"),
@@ -45,7 +45,7 @@ def epochs(text: str) -> list[list[float]]:
     return [[float(number) for number in re.findall(r"\d+\.?\d*", line)] for line in lines]
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", ARGUMENTS)
 def test_an_example_has_the_same_numbers_under_horovod(tmp_path: Path, script: str) -> None:
     python = horovod_python()
     if not python:
