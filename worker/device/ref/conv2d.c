@@ -69,7 +69,7 @@ static size_t first_in_row(const struct op *op, const struct tap *tap, uint32_t 
 static void see_ends(const float *first, const float *last, const double *first_sum,
                      const double *last_sum)
 {
-    if (!HAS_ADDRESS_SANITIZER && !HAS_THREAD_SANITIZER) {
+    if (!IS_SANITIZED) {
         return;
     }
     (void)*(const volatile float *)first;

@@ -20,4 +20,10 @@
 #endif
 #endif
 
+#if HAS_ADDRESS_SANITIZER || HAS_THREAD_SANITIZER
+#define IS_SANITIZED true
+#else
+#define IS_SANITIZED false
+#endif
+
 #endif

@@ -138,14 +138,14 @@ static void sizes_that_cannot_be_decoded_are_found_in_the_head(void **state)
     uint8_t *jpeg = jpeg_maker_flat((const uint8_t[3]){1, 2, 3}, 20, 20, &size);
     uint8_t *frame = memmem(jpeg, size, "\xFF\xC0", 2);
     assert_non_null(frame);
-    memcpy(frame + 5, "\xFF\xDC\xFF\xDC", 4);
+    memcpy(frame + 5, (const uint8_t[4]){0xFF, 0xDC, 0xFF, 0xDC}, 4);
     image_folder_put(folder, "a/huge.jpg", jpeg, size);
     assert_string_equal(check_why(folder, "a/huge.jpg", why),
                         "it has 65500 x 65500 pixels; 134217728 are the limit");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint8_t png[36] = "\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR";
         memcpy(png + 16, cases[i].head, 8);
-        memcpy(png + 32, "IEND", 4);
+        memcpy(png + 32, (const uint8_t[4]){'I', 'E', 'N', 'D'}, 4);
         image_folder_put(folder, cases[i].name, png, sizeof(png));
         check_why(folder, cases[i].name, why);
         bool has_no_png = strstr(why, "which this build cannot read") != NULL;
