@@ -165,7 +165,8 @@ static void what_it_said_last_is_received_before_a_coordinator_counts_as_lost(vo
     }
     envelope_release(&envelope);
     for (uint32_t turn = 0; turn < 200 && !member.is_stopped; turn++) {
-        advance(&member, &now_ms, 20 * MEMBER_CLOSED_MS); // a thread that is busy with others
+        advance(&member, &now_ms,
+                UINT64_C(20) * MEMBER_CLOSED_MS); // a thread that is busy with others
         assert_false(member.is_alone);
         if (turn > 100 && channel_receive(member.channel, 10, &envelope, &message) == STATUS_OK) {
             assert_true(member_handle(&member, &envelope, &message));
