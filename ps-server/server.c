@@ -123,6 +123,7 @@ static enum status init_coordinator(struct server *server)
         return status;
     }
     keeper_hand_over(server->keeper, &server->coordinator);
+    server->coordinator.is_launched = server->options->launcher_fd >= 0;
     if (job->security == SECURITY_AUTH_ONLY) {
         randombytes_buf(server->seal_key, sizeof(server->seal_key));
         server->coordinator.seal_key = server->seal_key;

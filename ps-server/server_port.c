@@ -153,6 +153,12 @@ static void port_period_closed(void *context, uint32_t epoch)
     live_period_closed(server->live, &server->coordinator, epoch);
 }
 
+static void port_await_again(void *context, enum member_role role, uint32_t number)
+{
+    struct server *server = context;
+    signs_await(&server->signs, role_name(role), number);
+}
+
 static void port_checkpoint(void *context, enum checkpoint_task task, uint64_t peer,
                             const struct message *message)
 {
@@ -173,6 +179,7 @@ struct coordinator_port server_port(struct server *server)
         .switched = port_switched,
         .reported = port_reported,
         .period_closed = port_period_closed,
+        .await_again = port_await_again,
         .checkpoint = port_checkpoint,
     };
 }

@@ -29,12 +29,14 @@ enum status signs_begin(struct signs *signs, int fd, const char *endpoint, bool 
     return STATUS_OK;
 }
 
-/* Lines are short enough to be written whole, or not. */
-static void say(struct signs *signs, const char *line)
+/* Lines are short enough to be written whole, or not. Returns whether this one was. */
+static bool say(struct signs *signs, const char *line)
 {
-    if (write(signs->fd, line, strlen(line)) < 0 && errno != EAGAIN && errno != EINTR) {
+    ssize_t written = write(signs->fd, line, strlen(line));
+    if (written < 0 && errno != EAGAIN && errno != EINTR) {
         signs_end(signs);
     }
+    return written > 0;
 }
 
 void signs_alive(struct signs *signs, uint64_t now_ms, uint64_t patience_ms)
@@ -46,14 +48,23 @@ void signs_alive(struct signs *signs, uint64_t now_ms, uint64_t patience_ms)
     signs->said_ms = now_ms;
     signs->is_busy = false;
     snprintf(line, sizeof(line), "alive %llu\n", (unsigned long long)patience_ms);
-    say(signs, line);
+    (void)say(signs, line);
 }
 
 void signs_busy(struct signs *signs)
 {
     if (signs->fd >= 0 && !signs->is_busy) {
         signs->is_busy = true;
-        say(signs, "busy\n");
+        (void)say(signs, "busy\n");
+    }
+}
+
+void signs_await(struct signs *signs, const char *role, uint32_t number)
+{
+    char line[48];
+    snprintf(line, sizeof(line), "await %s %u\n", role, number);
+    if (signs->fd >= 0 && !say(signs, line)) {
+        log_error("cannot tell the launcher to start %s %u again (--announce-fd)", role, number);
     }
 }
 

@@ -5,6 +5,7 @@
  *     alive 20000    members wait so many milliseconds for it: whoever hears nothing for longer may
  *                    take it for hung
  *     busy           it does something that may take longer, until it says that it is alive again
+ *     await worker 2 somebody may take the place of this member, which was lost before the start
  *
  * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
  * would have to wait: the reader may be stopped. */
@@ -30,6 +31,9 @@ void signs_alive(struct signs *signs, uint64_t now_ms, uint64_t patience_ms);
 
 /* It does not go round for a while. */
 void signs_busy(struct signs *signs);
+
+/* A member that was lost may be started again: `role` is "worker" or "server". Logs. */
+void signs_await(struct signs *signs, const char *role, uint32_t number);
 
 void signs_end(struct signs *signs); // begun or not, with fd -1
 

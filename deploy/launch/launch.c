@@ -81,7 +81,11 @@ static void take_interrupts(struct launch *launch)
 static void handle(void *context, size_t host, const struct agent_message *message)
 {
     struct launch *launch = context;
-    members_take(&launch->members, host, message, launch->endpoint, sizeof(launch->endpoint));
+    char said[TRANSPORT_ENDPOINT_BYTES] = "";
+    members_take(&launch->members, host, message, said, sizeof(said));
+    if (said[0] != '\0' && !restart_take_answer(launch, said)) {
+        snprintf(launch->endpoint, sizeof(launch->endpoint), "%s", said);
+    }
 }
 
 /* Waits for something to happen, and handles it. */
@@ -179,7 +183,11 @@ static void note_end(struct launch *launch, size_t index)
     members_explain_end(&launch->members, index, end, sizeof(end));
     snprintf(sentence, sizeof(sentence), "%s %s", member->name,
              is_well ? OWN_PROGRAM_LEFT_NOT : end);
-    snprintf(kind, sizeof(kind), "%s %s", is_killed ? "killed" : "ended", member->name);
+    snprintf(kind, sizeof(kind), "%s %s",
+             restart_may_replace(launch, member) ? "again"
+             : is_killed                         ? "killed"
+                                                 : "ended",
+             member->name);
     tell(launch, kind, sentence, member);
     // A program's own failure is no loss that the others go on from.
     bool may_go_on =
@@ -280,25 +288,6 @@ static void await_programs(struct launch *launch)
     }
 }
 
-/* Of a job that is complete: marks those that it went on without, and ends those that were started
- * again and came too late to take part. */
-static void dismiss_late(struct launch *launch)
-{
-    struct members *members = &launch->members;
-    for (size_t i = launch->placement.server_count; i < members->count; i++) {
-        struct member *member = &members->list[i];
-        uint32_t number = (uint32_t)(i - launch->placement.server_count);
-        if (!job_may_commit(&launch->job) ||
-            last_summary_has_worker(launch->options->folder, number)) {
-            continue;
-        }
-        member->is_missed = member->is_over ? member_was_killed(member) : member->is_again;
-        if (!member->is_over && member->is_again) {
-            members_signal(members, i, SIGTERM);
-        }
-    }
-}
-
 /* Waits for all members to end, then kills those that have not. */
 static void end_all(struct launch *launch, unsigned close_ms)
 {
@@ -356,7 +345,7 @@ static void attempt(struct launch *launch)
     bool may_close = status == STATUS_OK || status == STATUS_INTERRUPTED;
     bool has_coordinator = !member_was_killed(&launch->members.list[0]);
     if (launch->options->program != NULL && status == STATUS_OK && launch_is_completed(launch)) {
-        dismiss_late(launch);
+        launch_dismiss_late(launch);
         await_programs(launch);
     }
     end_all(launch, may_close && has_coordinator ? CLOSE_MS : 0);

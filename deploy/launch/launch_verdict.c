@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/printable.h"
+#include "common/job/carriers.h"
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/log_tail.h"
 #include "deploy/system/process.h"
@@ -88,6 +89,23 @@ static enum exit_code judge_programs(const struct launch *launch)
         return launch->interrupts > 0 ? EXIT_INTERRUPTED : EXIT_FAILED;
     }
     return EXIT_COMPLETED;
+}
+
+void launch_dismiss_late(struct launch *launch)
+{
+    struct members *members = &launch->members;
+    for (size_t i = launch->placement.server_count; i < members->count; i++) {
+        struct member *member = &members->list[i];
+        uint32_t number = (uint32_t)(i - launch->placement.server_count);
+        if (!job_may_commit(&launch->job) ||
+            last_summary_has_worker(launch->options->folder, number)) {
+            continue;
+        }
+        member->is_missed = member->is_over ? member_was_killed(member) : member->is_again;
+        if (!member->is_over && member->is_again) {
+            members_signal(members, i, SIGTERM);
+        }
+    }
 }
 
 enum exit_code launch_conclude(struct launch *launch, enum status brought)

@@ -16,6 +16,10 @@ bool launch_is_completed(const struct launch *launch);
 const struct member *launch_explain(const struct launch *launch, enum status brought,
                                     char *ret_reason, size_t reason_size);
 
+/* Of a job that is complete: marks those that it went on without, and ends those that were started
+ * again and came too late to take part. */
+void launch_dismiss_late(struct launch *launch);
+
 /* Reports how the job ended. The exit code agrees with the summary; or a program of the user's own
  * has failed after its job was completed. */
 enum exit_code launch_conclude(struct launch *launch, enum status brought);

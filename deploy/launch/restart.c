@@ -88,7 +88,7 @@ static bool has_failed(const struct member *member)
 }
 
 /* ==========================================================================================
- * A worker
+ * A member
  * ========================================================================================== */
 
 /* Whether a worker runs, or will, with this place on a host. */
@@ -169,14 +169,77 @@ void restart_plan_worker(struct launch *launch, struct member *member)
     member->restart_ms = clock_now_ms() + pause_ms(recent + 1);
 }
 
-uint64_t restart_workers(struct launch *launch)
+bool restart_may_replace(struct launch *launch, struct member *member)
+{
+    const struct member *coordinator = &launch->members.list[0];
+    size_t index = (size_t)(member - launch->members.list),
+           servers = launch->placement.server_count;
+    if (!member_was_killed(member) || coordinator->is_over || coordinator->stopped != 0 ||
+        launch->interrupts > 0 ||
+        launch->restarts + count_planned(launch) >= launch->options->restarts) {
+        return false;
+    }
+    return !member->is_lost ||
+           (index >= servers && move_worker(launch, (uint32_t)(index - servers)));
+}
+
+/* The member that a line names; NULL: it names none that has ended. */
+static struct member *find_awaited(const struct launch *launch, const char *line)
+{
+    char expected[MEMBER_NAME_BYTES + 8];
+    for (size_t i = 1; i < launch->members.count; i++) {
+        struct member *member = &launch->members.list[i];
+        snprintf(expected, sizeof(expected), "await %s", member->name);
+        if (member->is_over && strcmp(expected, line) == 0) {
+            return member;
+        }
+    }
+    return NULL;
+}
+
+bool restart_take_answer(struct launch *launch, const char *line)
+{
+    if (strncmp(line, "await ", strlen("await ")) != 0) {
+        return false;
+    }
+    struct member *awaited = find_awaited(launch, line);
+    if (awaited == NULL || launch->interrupts > 0) {
+        return true;
+    }
+    if (!is_planned(awaited)) {
+        // The coordinator knows of the loss.
+        awaited->restart_ms =
+            clock_now_ms() + pause_ms(count_recent(launch) + count_planned(launch));
+    }
+    // What was to end the job does not, and what has happened since then has to be looked at.
+    launch->cause[0] = '\0';
+    launch->culprit = NULL;
+    launch->is_certain = false;
+    launch->deadline_ms = 0;
+    for (size_t i = 1; i < launch->members.count; i++) {
+        struct member *member = &launch->members.list[i];
+        member->is_noted = member->is_noted && (!member->is_over || is_planned(member));
+    }
+    return true;
+}
+
+static enum status start_again(struct launch *launch, size_t index)
+{
+    size_t servers = launch->placement.server_count;
+    return index < servers ? launch_start_server(launch, (uint32_t)index)
+                           : launch_start_worker(launch, (uint32_t)(index - servers));
+}
+
+uint64_t restart_members(struct launch *launch)
 {
     uint64_t next_ms = UINT64_MAX, now_ms = clock_now_ms();
-    size_t servers = launch->placement.server_count;
-    for (size_t i = servers; i < launch->members.count; i++) {
+    const struct placement *placement = &launch->placement;
+    size_t servers = placement->server_count;
+    for (size_t i = 1; i < launch->members.count; i++) {
         const struct member *member = &launch->members.list[i];
         if (is_planned(member) && now_ms >= member->restart_ms) {
-            size_t host = launch->placement.host_of_worker[i - servers];
+            size_t host =
+                i < servers ? placement->host_of_server[i] : placement->host_of_worker[i - servers];
             bool has_moved = host != member->host;
             log_warn("%s is started again%s%s%s", member->name, has_moved ? ", on " : "",
                      has_moved ? launch->launcher->crew.links[host].name : "",
@@ -186,7 +249,7 @@ uint64_t restart_workers(struct launch *launch)
                 note_restart(launch);
             }
             // What cannot be started was said, and is missing as it was before.
-            (void)launch_start_worker(launch, (uint32_t)(i - servers));
+            (void)start_again(launch, i);
             launch->members.list[i].is_again = true;
         } else if (is_planned(member) && member->restart_ms < next_ms) {
             next_ms = member->restart_ms;
@@ -297,7 +360,7 @@ void restart_explain_end(const struct launch *launch, char *ret_reason, size_t r
 
 uint64_t restart_due(struct launch *launch)
 {
-    uint64_t start_ms = restart_workers(launch), end_ms = restart_end_silent(launch);
+    uint64_t start_ms = restart_members(launch), end_ms = restart_end_silent(launch);
     return start_ms < end_ms ? start_ms : end_ms;
 }
 

@@ -28,9 +28,17 @@ bool restart_may_start_workers(const struct launch *launch);
  * join of --fault it is started soon, whatever --restarts says: it waits for its turn. */
 void restart_plan_worker(struct launch *launch, struct member *member);
 
-/* Starts the workers for which it is time. Returns when the next one is due; UINT64_MAX: none is.
+/* Whether a member that was killed could be started again if the coordinator has a place for it. A
+ * worker whose host is lost gets another one. */
+bool restart_may_replace(struct launch *launch, struct member *member);
+
+/* A line of the coordinator: the answer to that (see ps-server/coordinator/launcher_news.h), after
+ * which the member is started again and the job is as before. False: it is something else. */
+bool restart_take_answer(struct launch *launch, const char *line);
+
+/* Starts the members for which it is time. Returns when the next one is due; UINT64_MAX: none is.
  */
-uint64_t restart_workers(struct launch *launch);
+uint64_t restart_members(struct launch *launch);
 
 /* Whether any worker is to be started again. */
 bool restart_is_planned(const struct launch *launch);
@@ -47,7 +55,7 @@ uint64_t restart_end_silent(struct launch *launch);
 /* Why the coordinator is over, as a sentence. */
 void restart_explain_end(const struct launch *launch, char *ret_reason, size_t reason_size);
 
-/* Does that and restart_workers. Returns when the next of it is due. */
+/* Does that and restart_members. Returns when the next of it is due. */
 uint64_t restart_due(struct launch *launch);
 
 /* Makes ready for that, for the reason that the sentence is. */

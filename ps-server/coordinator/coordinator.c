@@ -3,6 +3,7 @@
 
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
+#include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
@@ -107,6 +108,36 @@ static void tell_lost(const struct coordinator *coordinator, const struct sender
     }
 }
 
+/* Whether somebody may start the member again: the launcher, which says so when it has ended; or,
+ * if there is none, who has started it. */
+static bool may_be_started_again(const struct coordinator *coordinator, const struct sender *lost)
+{
+    return lost->slot != NULL && (!coordinator->is_launched || lost->slot->closed_ms != 0);
+}
+
+/* A member is late or lost, as the sentence says. */
+static void lose(struct coordinator *coordinator, enum status status, const char *sentence,
+                 const struct sender *lost, uint64_t now_ms)
+{
+    char reason[2 * COORDINATOR_REASON_BYTES + 16];
+    const struct message stop = {.kind = MESSAGE_STOP, .reason = status, .text = sentence};
+    if (may_be_started_again(coordinator, lost)) {
+        const struct slot before = *lost->slot;
+        if (handshake_vacate(coordinator, lost, sentence, now_ms)) {
+            if (before.closed_ms == 0) {
+                coordinator_port_send(&coordinator->port, before.peer, &stop);
+            }
+            return;
+        }
+    }
+    bool lacks = lost->slot == NULL && coordinator->vacated[0] != '\0' &&
+                 membership_lacks(&coordinator->membership);
+    snprintf(reason, sizeof(reason), "%s%s%s", sentence, lacks ? "; before that, " : "",
+             lacks ? coordinator->vacated : "");
+    generation_lose(coordinator, status, reason, lost, now_ms);
+    tell_lost(coordinator, lost, status);
+}
+
 /* Ends the job if a member is late or lost. Otherwise warns of members that may soon be. */
 static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
@@ -115,8 +146,7 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
     struct sender culprit = {.slot = NULL};
     enum status status = deadlines_check(coordinator, now_ms, &culprit, sentence, sizeof(sentence));
     if (status != STATUS_OK) {
-        generation_lose(coordinator, status, sentence, &culprit, now_ms);
-        tell_lost(coordinator, &culprit, status);
+        lose(coordinator, status, sentence, &culprit, now_ms);
         return;
     }
     if (stalls_find_deadlock(coordinator, &culprit, sentence, sizeof(sentence))) {

@@ -69,6 +69,9 @@ struct coordinator_port {
     void (*reported)(void *context, uint32_t rank, const struct message *message);
     void (*period_closed)(void *context, uint32_t epoch);
 
+    /* The launcher may start the member again: its place is kept. Or NULL. */
+    void (*await_again)(void *context, enum member_role role, uint32_t number);
+
     /* Of checkpoints; the message is borrowed for the call. */
     void (*checkpoint)(void *context, enum checkpoint_task task, uint64_t peer,
                        const struct message *message);
@@ -129,6 +132,9 @@ struct coordinator {
     struct topology topology; // of ring phases
     bool needs_trial;         // some workers have yet to find out what is possible between them
     struct tuning tuning;     // of buckets
+
+    bool is_launched; // a launcher says how members end, and whether it starts them again
+    char vacated[COORDINATOR_REASON_BYTES]; // the last loss of one whose place is free; "": none is
 
     // Of a program that commits (--on-loss commit).
     uint64_t begin_step;  // steps made that this generation goes on from, as its workers say

@@ -207,17 +207,22 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
 {
     char sentence[COORDINATOR_REASON_BYTES];
     struct slot *slot = from->slot;
-    slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
     if (coordinator->state >= COORDINATOR_CLOSING) {
+        slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
         return;
     }
     enum status reason = message->reason == STATUS_OK ? STATUS_UNREACHABLE : message->reason;
-    bool has_diverged = reason == STATUS_NOT_FINITE;
-    coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
-    coordinator->workers_lost += from->role == ROLE_WORKER && !has_diverged;
     snprintf(sentence, sizeof(sentence), "%s %u (host %s, pid %llu) left: %s",
              role_name(from->role), slot->number, slot->host, (unsigned long long)slot->process_id,
              message->text);
+    if (reason == STATUS_INTERRUPTED && !job_is_external(coordinator->job) &&
+        handshake_vacate(coordinator, from, sentence, now_ms)) {
+        return; // its host may have asked for it, and starts it elsewhere
+    }
+    slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
+    bool has_diverged = reason == STATUS_NOT_FINITE;
+    coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
+    coordinator->workers_lost += from->role == ROLE_WORKER && !has_diverged;
     // A program that says why it leaves has failed, which is no loss that others go on from.
     if (is_of_member_alone(reason) && !job_may_commit(coordinator->job)) {
         generation_lose(coordinator, reason, sentence, from, now_ms);

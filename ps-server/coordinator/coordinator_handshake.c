@@ -74,6 +74,68 @@ static bool is_newcomer(const struct coordinator *coordinator, const struct wire
     return coordinator->generation != NULL && member->role == ROLE_WORKER && !has_place;
 }
 
+bool handshake_may_vacate(const struct coordinator *coordinator, const struct sender *lost,
+                          char *ret_why, size_t why_size)
+{
+    const struct job *job = coordinator->job;
+    bool is_own =
+        lost->role == ROLE_SERVER && job_first_server(job) == 0 && lost->index % job->servers == 0;
+    ret_why[0] = '\0';
+    if (coordinator->state != COORDINATOR_GATHERING || coordinator->generation != NULL ||
+        coordinator->is_returned || lost->slot == NULL || is_own) {
+        return false;
+    }
+    if (coordinator->sums.round > 0 && coordinator->membership.worker_count > 1) {
+        snprintf(ret_why, why_size,
+                 "the others have results of collectives that its program called before the start, "
+                 "so no other process can take its place");
+        return false;
+    }
+    return true;
+}
+
+bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost,
+                      const char *sentence, uint64_t now_ms)
+{
+    char why[COORDINATOR_REASON_BYTES];
+    if (!handshake_may_vacate(coordinator, lost, why, sizeof(why))) {
+        return false;
+    }
+    if (lost->slot->was_lost) {
+        return true; // the place is free already
+    }
+    coordinator->workers_lost += lost->role == ROLE_WORKER && lost->slot->state != SLOT_GONE;
+    snprintf(coordinator->vacated, sizeof(coordinator->vacated), "%s", sentence);
+    coordinator_port_say(&coordinator->port, true,
+                         "%s; the job has not begun, and waits for another process in its place",
+                         sentence);
+    if (lost->role == ROLE_WORKER) {
+        struct rank_block ranks = carriers_block(coordinator->carriers, lost->index);
+        for (uint32_t i = 0; i < ranks.count; i++) {
+            sums_withdraw(&coordinator->sums, ranks.first + i);
+        }
+    }
+    membership_vacate(&coordinator->membership, lost, coordinator->job->servers, now_ms);
+    return true;
+}
+
+/* Frees the place that a process asks for, if the connection of the one that has it is closed:
+ * whoever is started again soon need not wait until that counts as lost. */
+static void make_room(struct coordinator *coordinator, const struct wire_member *member,
+                      uint64_t now_ms)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    struct sender old = membership_called(&coordinator->membership, member->role, member->rank);
+    if (member->has_rank && old.slot != NULL && old.slot->closed_ms != 0) {
+        snprintf(sentence, sizeof(sentence),
+                 "%s %u (host %s, pid %llu) was lost: its connection "
+                 "was closed",
+                 role_name(old.role), old.slot->number, old.slot->host,
+                 (unsigned long long)old.slot->process_id);
+        (void)handshake_vacate(coordinator, &old, sentence, now_ms);
+    }
+}
+
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
                     uint64_t now_ms)
 {
@@ -99,6 +161,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         }
         return;
     }
+    make_room(coordinator, member, now_ms);
     uint32_t index;
     struct membership_refusal refusal;
     if (membership_join(&coordinator->membership, member, peer, now_ms, &index, &refusal) !=

@@ -12,6 +12,17 @@
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
                     uint64_t now_ms);
 
+/* Whether a process that is lost may be replaced by another one, because nobody has anything of it:
+ * the job's first members gather. Otherwise a sentence says why not, or is "" if nobody has to
+ * know. */
+bool handshake_may_vacate(const struct coordinator *coordinator, const struct sender *lost,
+                          char *ret_why, size_t why_size);
+
+/* Frees the place of such a process, for whoever is started in its stead. Until then the others
+ * wait, for --start-timeout. The sentence says how it was lost. False: it may not be replaced. */
+bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost,
+                      const char *sentence, uint64_t now_ms);
+
 /* Takes what a program of its own says of its optimizer: message->text, and groups of what its
  * layout has. False, and a sentence says why: it makes no sense. */
 bool handshake_take_optimizer(struct coordinator *coordinator, const struct message *message,

@@ -21,6 +21,14 @@ void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
     port->send(port->context, peer, message);
 }
 
+void coordinator_port_await_again(const struct coordinator_port *port, enum member_role role,
+                                  uint32_t number)
+{
+    if (port->await_again != NULL) {
+        port->await_again(port->context, role, number);
+    }
+}
+
 static void send_slots(const struct coordinator_port *port, const struct slot *slots,
                        uint32_t count, const struct message *message)
 {

@@ -10,6 +10,10 @@
 __attribute__((format(printf, 3, 4))) void
 coordinator_port_say(const struct coordinator_port *port, bool is_error, const char *format, ...);
 
+/* Tells the launcher, if there is one that listens, that the member may be started again. */
+void coordinator_port_await_again(const struct coordinator_port *port, enum member_role role,
+                                  uint32_t number);
+
 void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
                            const struct message *message);
 

@@ -4,6 +4,7 @@
 #include "common/job/faults.h"
 #include "common/job/job_checks.h"
 #include "ps-server/coordinator/checkpoint_schedule.h"
+#include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
@@ -96,6 +97,7 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
     bool is_first = coordinator->generation == NULL;
     ret_why[0] = '\0';
     if (lost->slot == NULL || (coordinator->state == COORDINATOR_GATHERING && is_first)) {
+        (void)handshake_may_vacate(coordinator, lost, ret_why, why_size);
         return false; // nobody has begun
     }
     if (!job_may_go_on(job)) {

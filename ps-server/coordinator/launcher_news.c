@@ -2,6 +2,8 @@
 #include "ps-server/coordinator/launcher_news.h"
 
 #include "common/job/carriers.h"
+#include "ps-server/coordinator/coordinator_handshake.h"
+#include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/generation.h"
 
@@ -79,6 +81,7 @@ static bool parse(const char *line, struct launcher_news *news)
         {"failed ", LAUNCHER_FAILED, false},
         {"ended ", LAUNCHER_ENDED, true},
         {"killed ", LAUNCHER_KILLED, true},
+        {"again ", LAUNCHER_AGAIN, true},
     };
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         size_t size = strlen(kinds[i].word);
@@ -136,12 +139,17 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     enum status verdict = coordinator->verdict;
     bool is_over = coordinator->state >= COORDINATOR_CLOSING;
     bool knows_better =
-        news->kind == LAUNCHER_KILLED && verdict != STATUS_OK && verdict != STATUS_INTERRUPTED;
+        news->kind != LAUNCHER_ENDED && verdict != STATUS_OK && verdict != STATUS_INTERRUPTED;
     if (is_over && !knows_better) {
         return;
     }
     struct membership *membership = &coordinator->membership;
     const struct sender culprit = membership_called(membership, news->role, news->index);
+    if (news->kind == LAUNCHER_AGAIN &&
+        handshake_vacate(coordinator, &culprit, news->sentence, now_ms)) {
+        coordinator_port_await_again(&coordinator->port, culprit.role, culprit.slot->number);
+        return;
+    }
     bool has_failed = news->kind == LAUNCHER_ENDED && job_may_commit(coordinator->job);
     if (culprit.slot == NULL && coordinator->generation != NULL && !has_failed) {
         return; // the job goes on without it already
@@ -171,6 +179,7 @@ void launcher_news_apply(const struct launcher_news *news, struct coordinator *c
         break;
     case LAUNCHER_ENDED:
     case LAUNCHER_KILLED:
+    case LAUNCHER_AGAIN:
         apply_end(news, coordinator, now_ms);
         break;
     }

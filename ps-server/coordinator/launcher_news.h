@@ -7,7 +7,13 @@
  *     interrupted SENTENCE       somebody wants the job to end
  *     failed SENTENCE            the job cannot go on
  *     ended worker 3 SENTENCE    the member ended by itself, with an error
- *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it */
+ *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
+ *     again worker 2 SENTENCE    the same, and the launcher can start it again
+ *
+ * If a member that was killed can be replaced, because the job has not begun, the coordinator
+ * answers by --announce-fd, and the launcher starts it again:
+ *
+ *     await worker 2 */
 #ifndef PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
 #define PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
 
@@ -24,12 +30,13 @@ enum launcher_news_kind {
     LAUNCHER_FAILED,
     LAUNCHER_ENDED,
     LAUNCHER_KILLED,
+    LAUNCHER_AGAIN,
     LAUNCHER_GONE, // the pipe has ended
 };
 
 struct launcher_news {
     enum launcher_news_kind kind;
-    enum member_role role; // for ended and killed
+    enum member_role role; // for ended, killed and again
     uint32_t index;        // the same
     const char *sentence;  // borrowed until the next call
 };

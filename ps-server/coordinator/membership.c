@@ -133,7 +133,7 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     slot->sighting =
         (struct sighting){.host_id = member->host_id, .process_id = member->process_id};
     snprintf(slot->host, sizeof(slot->host), "%s", member->host);
-    slot->is_waiting = slot->is_asked_back = false;
+    slot->is_waiting = slot->is_asked_back = slot->was_lost = false;
     slot_hear(slot, 0, now_ms);
     *ret_index = index;
     return STATUS_OK;
@@ -193,10 +193,24 @@ uint32_t membership_note_gone(struct membership *membership, const struct sender
     uint32_t stride = is_worker ? count : server_stride;
     uint32_t gone = 0;
     for (uint32_t i = member->index; i < count; i += stride) {
-        gone += is_worker && slots[i].state != SLOT_GONE;
+        gone += is_worker && slots[i].state != SLOT_GONE && !slots[i].was_lost;
         slot_enter(membership, &slots[i], SLOT_GONE, now_ms);
     }
     return gone;
+}
+
+void membership_vacate(struct membership *membership, const struct sender *member,
+                       uint32_t server_stride, uint64_t now_ms)
+{
+    bool is_worker = member->role == ROLE_WORKER;
+    struct slot *slots = is_worker ? membership->workers : membership->servers;
+    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
+    uint32_t stride = is_worker ? count : server_stride;
+    for (uint32_t i = member->index % stride; i < count; i += stride) {
+        slots[i] =
+            (struct slot){.number = slots[i].number, .given = slots[i].given, .was_lost = true};
+    }
+    membership->arrived_ms = now_ms; // whoever comes has as long as those that were there
 }
 
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state)
@@ -254,6 +268,13 @@ bool membership_may_answer(const struct membership *membership)
 {
     return slots_may_answer(membership->servers, membership->server_count) ||
            slots_may_answer(membership->workers, membership->worker_count);
+}
+
+bool membership_lacks(const struct membership *membership)
+{
+    return membership_count(membership->workers, membership->worker_count, SLOT_FREE) +
+               membership_count(membership->servers, membership->server_count, SLOT_FREE) >
+           0;
 }
 
 bool membership_everybody_is(const struct membership *membership, enum slot_state state)

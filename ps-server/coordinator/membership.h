@@ -57,6 +57,7 @@ struct slot {
     uint64_t heard_ms;                      // last sign of life
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;           // where it is, and since when
+    bool was_lost;                          // of a FREE slot: whoever had it, and that was counted
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from
@@ -114,6 +115,10 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms);
 
+/* Frees the slots of a member's process, for another one: see membership_note_gone. */
+void membership_vacate(struct membership *membership, const struct sender *member,
+                       uint32_t server_stride, uint64_t now_ms);
+
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state);
 
 /* Returns the members per core on this member's host, at least 1. `missing` members that have not
@@ -126,6 +131,9 @@ double membership_crowding_max(const struct membership *membership);
 
 /* Whether any member may still answer. */
 bool membership_may_answer(const struct membership *membership);
+
+/* Whether any member has not joined. */
+bool membership_lacks(const struct membership *membership);
 
 /* Whether all members are in this state; for SLOT_DONE, whether all workers are. */
 bool membership_everybody_is(const struct membership *membership, enum slot_state state);

@@ -74,3 +74,10 @@ enum status sums_add(struct sums *sums, uint32_t rank, uint64_t round, const voi
     }
     return STATUS_OK;
 }
+
+void sums_withdraw(struct sums *sums, uint32_t rank)
+{
+    assert(rank < sums->workers);
+    sums->arrived -= sums->has[rank];
+    sums->has[rank] = false;
+}

@@ -32,4 +32,7 @@ void sums_finish(struct sums *sums);
 enum status sums_add(struct sums *sums, uint32_t rank, uint64_t round, const void *values,
                      uint32_t count, const double **ret_sum);
 
+/* Takes back what a worker has given to a round that is not over. */
+void sums_withdraw(struct sums *sums, uint32_t rank);
+
 #endif

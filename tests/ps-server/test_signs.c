@@ -50,6 +50,17 @@ static void the_endpoint_comes_first_and_signs_of_life_when_they_are_due(void **
     signs_end(&signs);
 }
 
+static void who_may_be_started_again_is_said_at_once(void **state)
+{
+    struct signs signs;
+    (void)state;
+    assert_int_equal(signs_begin(&signs, ends[1], "e", true), STATUS_OK);
+    signs_await(&signs, "worker", 2);
+    expect_said("e\nawait worker 2\n");
+    signs_end(&signs);
+    signs_await(&signs, "worker", 2); // nobody listens
+}
+
 static void who_is_busy_says_so_once_and_then_that_it_is_alive_again(void **state)
 {
     struct signs signs;
@@ -100,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SIGNS_TEST(the_endpoint_comes_first_and_signs_of_life_when_they_are_due),
+        SIGNS_TEST(who_may_be_started_again_is_said_at_once),
         SIGNS_TEST(who_is_busy_says_so_once_and_then_that_it_is_alive_again),
         SIGNS_TEST(without_a_launcher_the_endpoint_is_all),
         SIGNS_TEST(a_reader_that_is_stopped_or_gone_holds_nobody_up),

@@ -350,6 +350,64 @@ static void planned_workers_count(void **state)
     assert_true(launch.members.list[2].restart_ms >= first_ms + 500);
 }
 
+/* The coordinator has been told that a member was killed, which would end the job. */
+static struct member *lose(size_t index, const char *name)
+{
+    struct member *member = &launch.members.list[index];
+    snprintf(member->name, sizeof(member->name), "%s", name);
+    end(index, 9);
+    member->is_noted = launch.is_certain = true;
+    snprintf(launch.cause, sizeof(launch.cause), "%s was killed", name);
+    launch.deadline_ms = 1;
+    return member;
+}
+
+static void who_is_awaited_is_started_again_and_the_job_is_as_before(void **state)
+{
+    (void)state;
+    struct member *lost = lose(2, "worker 1"), *other = &launch.members.list[3];
+    assert_true(restart_may_replace(&launch, lost));
+    end(3, EXITED(EXIT_FAILED));
+    other->is_noted = true; // as what follows from the loss
+    assert_false(restart_take_answer(&launch, "ipc://somewhere"));
+    assert_true(restart_take_answer(&launch, "await worker 7")); // there is none
+    assert_false(restart_is_planned(&launch));
+    assert_true(restart_take_answer(&launch, "await worker 1"));
+    assert_true(lost->restart_ms > 0 && lost->is_noted);
+    assert_false(launch.is_certain || launch.cause[0] != '\0' || other->is_noted);
+    assert_int_equal(launch.deadline_ms, 0);
+}
+
+static void a_server_is_awaited_as_a_worker_is(void **state)
+{
+    (void)state;
+    launch.placement.server_count = 2; // and two workers
+    launch.placement.worker_count = 2;
+    struct member *lost = lose(1, "server 1");
+    assert_true(restart_may_replace(&launch, lost));
+    assert_true(restart_take_answer(&launch, "await server 1"));
+    assert_true(lost->restart_ms > 0);
+    lost->restart_ms = 0;
+    lost->is_lost = true; // with its host, and its shard has no other place
+    assert_false(restart_may_replace(&launch, lost));
+}
+
+static void nobody_is_replaced_beyond_the_count_or_after_the_coordinator(void **state)
+{
+    (void)state;
+    struct member *lost = lose(2, "worker 1");
+    launch.restarts = 2;
+    assert_false(restart_may_replace(&launch, lost));
+    launch.restarts = 0;
+    launch.interrupts = 1;
+    assert_false(restart_may_replace(&launch, lost));
+    assert_true(restart_take_answer(&launch, "await worker 1"));
+    assert_false(restart_is_planned(&launch));
+    launch.interrupts = 0;
+    end(0, 9);
+    assert_false(restart_may_replace(&launch, lost));
+}
+
 #define RESTART_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -373,6 +431,9 @@ int main(void)
         RESTART_TEST(no_worker_is_started_for_a_job_that_fails),
         RESTART_TEST(a_worker_that_has_failed_would_do_so_again),
         RESTART_TEST(planned_workers_count),
+        RESTART_TEST(who_is_awaited_is_started_again_and_the_job_is_as_before),
+        RESTART_TEST(a_server_is_awaited_as_a_worker_is),
+        RESTART_TEST(nobody_is_replaced_beyond_the_count_or_after_the_coordinator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,11 +65,29 @@ static void what_does_not_fit_the_round_is_refused(void **state)
     sums_finish(&sums);
 }
 
+static void what_was_given_can_be_taken_back_until_the_round_is_over(void **state)
+{
+    (void)state;
+    static const double values[] = {1, 2, 3}, others[] = {5, 6};
+    struct sums sums;
+    const double *sum;
+    assert_int_equal(sums_init(&sums, 2), STATUS_OK);
+    assert_int_equal(sums_add(&sums, 1, 0, values, 3, &sum), STATUS_OK);
+    sums_withdraw(&sums, 1);
+    sums_withdraw(&sums, 0); // which has given nothing
+    assert_int_equal(sums_add(&sums, 0, 0, others, 2, &sum), STATUS_OK);
+    assert_null(sum);
+    assert_int_equal(sums_add(&sums, 1, 0, others, 2, &sum), STATUS_OK);
+    assert_true(sum != NULL && sum[1] == 12);
+    sums_finish(&sums);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sum_has_the_order_of_the_ranks_whatever_that_of_the_messages),
         cmocka_unit_test(rounds_may_differ_in_length),
+        cmocka_unit_test(what_was_given_can_be_taken_back_until_the_round_is_over),
         cmocka_unit_test(what_does_not_fit_the_round_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,14 @@ static void note_period(void *context, uint32_t period)
     ((struct transcript *)context)->period_count++;
 }
 
+static void note_await_again(void *context, enum member_role role, uint32_t number)
+{
+    struct transcript *transcript = context;
+    (void)role;
+    transcript->awaited_count++;
+    transcript->awaited_number = number;
+}
+
 static enum presence look(void *context, struct sighting *sighting)
 {
     const struct transcript *transcript = context;
@@ -93,6 +101,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
         .switched = note_switched,
         .reported = note_reported,
         .period_closed = note_period,
+        .await_again = note_await_again,
     };
     assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 0),
                      STATUS_OK);

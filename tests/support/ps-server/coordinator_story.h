@@ -22,9 +22,10 @@ struct transcript {
     } sent[SENT_MAX];
     uint32_t sent_count;
     uint32_t started_count, switched_count, report_count, period_count;
-    char last_error[512], last_fact[512]; // that were logged
-    uint64_t patience_ms;                 // that the last heartbeat told
-    enum presence presence;               // that is seen of members
+    uint32_t awaited_count, awaited_number; // that the launcher may start again; the last one
+    char last_error[512], last_fact[512];   // that were logged
+    uint64_t patience_ms;                   // that the last heartbeat told
+    enum presence presence;                 // that is seen of members
 };
 
 struct story {

@@ -1,6 +1,11 @@
 /* A program that makes as many steps as it likes: COUNT of them, then what the last argument says.
- * Its parameters go to the mean of the ranks plus one. For check_library and check_own_programs. */
+ * Its parameters go to the mean of the ranks plus one. For check_library and check_own_programs.
+ *
+ * DIES is POINT:RANK:FILE: the process of the rank kills itself at the point (joined,
+ * called: after a collective, described) if there is no such file yet, which it makes. */
+#include <fcntl.h>
 #include <ringside.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +50,17 @@ static void say_optimizer(struct ringside *ringside, uint32_t rank, int differs)
     check(ringside_set_optimizer(ringside, &optimizer));
 }
 
+static void die_at(const char *point, uint32_t rank)
+{
+    char begin[32];
+    const char *plan = getenv("DIES");
+    snprintf(begin, sizeof(begin), "%s:%u:", point, rank);
+    if (plan != NULL && strncmp(plan, begin, strlen(begin)) == 0 &&
+        open(plan + strlen(begin), O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0) {
+        raise(SIGKILL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct ringside_tensor tensor = {"only", VALUES};
@@ -55,7 +71,13 @@ int main(int argc, char **argv)
     int keeps = strcmp(then, "keep") == 0;
     check(ringside_join(NULL, &ringside));
     check(ringside_job(ringside, &job));
+    die_at("joined", job.rank);
+    if (getenv("DIES") != NULL && strncmp(getenv("DIES"), "called:", 7) == 0) {
+        check(ringside_barrier(ringside));
+    }
+    die_at("called", job.rank);
     check(ringside_describe(ringside, &tensor, 1));
+    die_at("described", job.rank);
     if (strncmp(then, "say", 3) == 0) {
         say_optimizer(ringside, job.rank, strcmp(then, "say otherwise") == 0);
     }
