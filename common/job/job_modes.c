@@ -74,7 +74,7 @@ bool job_may_begin_anew(const struct job *job)
 bool job_outlasts_coordinator(const struct job *job)
 {
     return job->outlast > 0 && (job_has_mode(job, MODE_RING) || job_has_servers(job)) &&
-           !job_has_gpu_servers(job) && (job_may_begin_anew(job) || needs_no_coordinator(job));
+           (job_may_begin_anew(job) || needs_no_coordinator(job));
 }
 
 uint32_t job_outlast_ms(const struct job *job)

@@ -155,7 +155,8 @@ enum status service_checkpoint_begin(struct service *service, uint64_t train_sam
     of->is_restoring = true;
     of->is_fetching_known = false;
     of->index = 0;
-    return go_on_fetching(service, ret_is_ready);
+    status = shard_checkpoint_begin_restore(service->shard);
+    return status == STATUS_OK ? go_on_fetching(service, ret_is_ready) : status;
 }
 
 void service_checkpoint_finish(struct service *service)
@@ -313,6 +314,10 @@ static enum status take_piece(struct service *service, const struct message *mes
     }
     if (!fetch_is_over(&of->fetch)) {
         return send_fetches(service);
+    }
+    status = shard_checkpoint_take(service->shard, &of->fetch);
+    if (status != STATUS_OK) {
+        return status;
     }
     of->index++;
     return go_on_fetching(service, ret_is_ready);

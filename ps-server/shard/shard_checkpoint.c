@@ -2,6 +2,7 @@
  */
 #include "ps-server/shard/shard_checkpoint.h"
 
+#include "common/base/memory.h"
 #include "ps-server/shard/shard_math.h"
 
 #include <assert.h>
@@ -181,6 +182,23 @@ void shard_checkpoint_copy(struct shard *shard)
     shard->checkpoint.is_missed = false;
 }
 
+enum status shard_checkpoint_begin_restore(struct shard *shard)
+{
+    struct shard_checkpoint *of = &shard->checkpoint;
+    if (shard->config.device != NULL && shard->value_count > 0 && of->staged == NULL) {
+        of->staged = memory_create_large(shard->value_count * sizeof(float));
+        return of->staged != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+/* What comes is written by the host. */
+static float *stage(struct shard *shard, float *vector)
+{
+    shard->checkpoint.staged_for = vector;
+    return shard->config.device != NULL ? shard->checkpoint.staged : vector;
+}
+
 bool shard_checkpoint_restore(struct shard *shard, uint32_t index, struct fetch *ret_fetch)
 {
     uint32_t vectors = shard->value_count > 0 ? vector_count(shard) : 0;
@@ -199,12 +217,30 @@ bool shard_checkpoint_restore(struct shard *shard, uint32_t index, struct fetch 
     char name[PIECE_NAME_BYTES];
     const struct part *of = &shard->parts[part];
     float *vector = vector_at(shard, index % vectors, shard->units[of->unit].version, name);
-    *ret_fetch = fetch_of(name, shard->config.layout.value_count, of->span, vector + of->offset);
+    *ret_fetch = fetch_of(name, shard->config.layout.value_count, of->span,
+                          stage(shard, vector + of->offset));
     return true;
+}
+
+enum status shard_checkpoint_take(struct shard *shard, const struct fetch *fetch)
+{
+    const struct shard_checkpoint *of = &shard->checkpoint;
+    if (of->staged != NULL && fetch->target == of->staged) {
+        shard->math->copy(shard, of->staged_for, of->staged, fetch->span.count);
+        shard->math->finish(shard); // the next span comes to the same memory
+    }
+    return shard->fault;
+}
+
+void shard_checkpoint_finish(struct shard *shard)
+{
+    memory_destroy_large(shard->checkpoint.staged, shard->value_count * sizeof(float));
+    shard->checkpoint.staged = NULL;
 }
 
 void shard_checkpoint_restored(struct shard *shard)
 {
+    shard_checkpoint_finish(shard);
     for (uint32_t i = 0; i < shard->unit_count && shard->value_count > 0; i++) {
         shard_keep_version(shard, &shard->units[i]);
     }

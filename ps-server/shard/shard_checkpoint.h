@@ -41,11 +41,20 @@ void shard_checkpoint_copy(struct shard *shard);
 struct unit;
 void shard_checkpoint_note(struct shard *shard, const struct unit *unit);
 
+/* Takes the memory by which a device's shard is restored. Before the first span. */
+enum status shard_checkpoint_begin_restore(struct shard *shard);
+
 /* The index-th span that a restored shard needs; false behind the last. The target is the
  * shard's. */
 bool shard_checkpoint_restore(struct shard *shard, uint32_t index, struct fetch *ret_fetch);
 
+/* That span has come. */
+enum status shard_checkpoint_take(struct shard *shard, const struct fetch *fetch);
+
 /* They have all come. */
 void shard_checkpoint_restored(struct shard *shard);
+
+/* Frees what a restore that has not ended needs. */
+void shard_checkpoint_finish(struct shard *shard);
 
 #endif

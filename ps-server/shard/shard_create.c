@@ -1,4 +1,5 @@
 /* Creates and destroys a shard, and says how much memory it takes. */
+#include "ps-server/shard/shard_checkpoint.h"
 #include "ps-server/shard/shard_math.h"
 #include "ps-server/shard/shard_policy.h"
 #include "ps-server/shard/shard_settings.h"
@@ -35,6 +36,7 @@ void shard_destroy(struct shard *shard)
     free(shard->parts);
     free(shard->units);
     free(shard->contributors);
+    shard_checkpoint_finish(shard);
     math->end(shard);
     if (shard->config.params == NULL) {
         math->destroy(shard, shard->params, count);

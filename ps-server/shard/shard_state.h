@@ -72,6 +72,8 @@ struct answer {
 
 /* The checkpoint that comes next: see shard_checkpoint.h. */
 struct shard_checkpoint {
+    float *staged;             // (value_count) owned; what comes for a device; NULL: nothing does
+    float *staged_for;         // where that goes: memory of the device
     struct snapshot *snapshot; // borrowed
     uint64_t due;              // see shard_checkpoint_count; UINT64_MAX: none is
     uint32_t copied;           // units that have reached it

@@ -82,11 +82,48 @@ static void who_is_left_goes_on_with_the_bits_of_an_undisturbed_job(void **state
     }
 }
 
+/* What servers have on GPUs goes to a checkpoint and comes back: after the loss of a shard, of the
+ * coordinator with its own, and of a worker, for whom the whole job begins again. */
+static void servers_on_gpus_go_on_with_the_bits_of_an_undisturbed_job(void **state)
+{
+    (void)state;
+    static const char *const whole[] = {"--checkpoint-every", "3", "--restarts", "1"};
+    static const struct {
+        size_t recovery_count;
+        bool restarts; // and goes on from a checkpoint on the disk
+        struct job job;
+    } cases[] = {
+        {1, false, {"lazy,ipc", {"--on-loss", "redeal", "--fault", "shard=1,step=4,kill"}}},
+        {1, true, {"lazy,pageable,ipc", {"--fault", "shard=0,step=5,kill"}}},
+        {0, true, {"eager,ipc", {"--fault", "shard=1,step=5,kill"}}},
+        {0, true, {"lazy,ipc", {"--fault", "rank=1,step=5,kill"}}},
+    };
+    const struct job undisturbed = {"lazy", {"-n", "3", "--mode", "ps-sync"}};
+    char first[PROGRAM_DIGEST_BYTES], other[PROGRAM_DIGEST_BYTES];
+    assert_int_equal(run_with_losses(&undisturbed, first), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job job = {cases[i].job.runtime,
+                          {"-n", "3", "--mode", "ps-sync", "-s", "2", "--server-device", "cuda"}};
+        size_t count = 8;
+        for (size_t k = 0; cases[i].job.args[k] != NULL; k++) {
+            job.args[count++] = cases[i].job.args[k];
+        }
+        for (size_t k = 0; cases[i].restarts && k < sizeof(whole) / sizeof(whole[0]); k++) {
+            job.args[count++] = whole[k];
+        }
+        assert_int_equal(run_with_losses(&job, other), cases[i].recovery_count);
+        if (strcmp(first, other) != 0) {
+            fail_msg("job %zu ends with %.12s, the undisturbed one with %.12s", i, other, first);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_left_by_a_killed_worker_ends),
         cmocka_unit_test(who_is_left_goes_on_with_the_bits_of_an_undisturbed_job),
+        cmocka_unit_test(servers_on_gpus_go_on_with_the_bits_of_an_undisturbed_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -440,7 +440,7 @@ enum status trainer_restore(struct trainer *trainer, struct link *link)
 {
     uint64_t begin = link_begin_step(link), count = value_count_of(trainer);
     if (begin == 0) {
-        return STATUS_OK;
+        return trainer_expose(trainer);
     }
     enum status status = find_phase(trainer, begin);
     if (status != STATUS_OK) {
@@ -462,7 +462,7 @@ enum status trainer_restore(struct trainer *trainer, struct link *link)
         return status;
     }
     digest_floats(model_params(trainer->model), count, trainer->digest);
-    return STATUS_OK;
+    return trainer_expose(trainer);
 }
 
 void trainer_checkpoint_finish(struct trainer *trainer)

@@ -150,13 +150,15 @@ static uint64_t limit_samples(uint64_t count, uint64_t limit)
     return limit > 0 && limit < count ? limit : count;
 }
 
-/* For servers that keep parameters on a GPU, and take gradients there. */
-static enum status expose_model(struct trainer *trainer)
+enum status trainer_expose(struct trainer *trainer)
 {
     static const struct device_options options = {.threads = 1};
     struct program_exposed *exposed = &trainer->exposed;
     struct vector_device *vectors = NULL;
     char name[32];
+    if (!job_has_gpu_servers(trainer->job)) {
+        return STATUS_OK;
+    }
     enum status status = model_expose(trainer->model, exposed);
     if (status != STATUS_OK) {
         return status;
@@ -230,9 +232,7 @@ static enum status create_parts(struct trainer *trainer, const struct trainer_to
         return status;
     }
     trainer->device_of_sums = device_sums(trainer->model);
-    status = create_optimizers(trainer);
-    return status == STATUS_OK && job_has_gpu_servers(trainer->job) ? expose_model(trainer)
-                                                                    : status;
+    return create_optimizers(trainer);
 }
 
 enum status trainer_create(const struct job *job, struct rank_block ranks,

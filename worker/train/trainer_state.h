@@ -105,6 +105,10 @@ struct rank_block trainer_turn(const struct trainer *trainer);
 /* One step of the job, or a turn of one: batch, forward and backward for each slice; exchange. */
 enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_times *ret_times);
 
+/* For servers that keep parameters on a GPU, and take gradients there: sends the device what the
+ * host has, which from then on is the older. */
+enum status trainer_expose(struct trainer *trainer);
+
 /* What comes before the first step of a phase, where workers are unsynchronised: others may have
  * passed marks before this one had its first parameters. `step` counts those of the job that were
  * made. */

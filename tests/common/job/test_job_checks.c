@@ -152,6 +152,10 @@ static void servers_on_a_gpu_say_what_they_do_not_do(void **state)
     sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "mode=ps-async", "remedy=dc"),
                       "the remedies none and momentum");
     sample_job_resolved(SAMPLE_JOB("server-device=cuda:1", "device=cuda", "mode=ps-ssp:2"));
+    sample_job_resolved(SAMPLE_JOB("server-device=cuda", "device=cuda", "checkpoint-every=3"));
+    sample_job_resolved(SAMPLE_JOB("server-device=cuda", "device=cuda", "on-loss=redeal"));
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "on-loss=shrink"),
+                      "--server-device host");
 }
 
 static void fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep(void **state)
