@@ -99,23 +99,12 @@ static bool is_even(enum reduction_kind kind, uint32_t workers, uint32_t servers
     return false;
 }
 
-/* Links that let bytes pass at once: who comes first has them. */
-static bool has_bursts(const struct network *network)
-{
-    for (uint32_t i = 0; i < network->link_count; i++) {
-        if (network->links[i].burst > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 double reduction_error(enum reduction_kind kind, const struct network *network, uint32_t workers,
                        uint32_t servers, const uint32_t *hosts, bool has_delays)
 {
     bool are_alike = are_below_one_switch(network, workers, hosts);
     if (!have_equal_links(network, workers, servers, hosts) ||
-        !has_equal_loss(network, workers, hosts, are_alike) || has_bursts(network)) {
+        !has_equal_loss(network, workers, hosts, are_alike) || network_has_bursts(network)) {
         return (double)INFINITY;
     }
     if (!has_delays && is_even(kind, workers, servers) && (servers > 0 || are_alike)) {

@@ -128,7 +128,7 @@ uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t s
 {
     bool is_ring = kind == REDUCTION_RING || kind == REDUCTION_HALVING;
     bool is_flat = are_below_one_switch(network, workers, hosts);
-    if (!may_be_alike(network, workers, servers, hosts) ||
+    if (!may_be_alike(network, workers, servers, hosts) || network_has_bursts(network) ||
         (is_ring && has_loss(network, workers, hosts)) || (kind == REDUCTION_HALVING && !is_flat)) {
         return 0;
     }

@@ -101,6 +101,9 @@ double network_loss_limit(double loss, double rtt_s);
 /* What the job has of a link: what others leave of it, without what is sent again. 0: no limit. */
 double network_free(const struct network_link *link);
 
+/* Whether any link lets bytes pass at once (burst-kib): who comes first has them. */
+bool network_has_bursts(const struct network *network);
+
 /* The links from a host to another, or within one. */
 void network_find_route(const struct network *network, uint32_t from, uint32_t to,
                         struct network_route *ret_route);

@@ -64,6 +64,16 @@ static double limit_flow(const struct network *network, const struct network_rou
     return limit > 0 && (flow <= 0 || limit < flow) ? limit : flow;
 }
 
+bool network_has_bursts(const struct network *network)
+{
+    for (uint32_t i = 0; i < network->link_count; i++) {
+        if (network->links[i].burst > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void network_find_route(const struct network *network, uint32_t from, uint32_t to,
                         struct network_route *ret_route)
 {

@@ -19,6 +19,13 @@ static const char star[] =
     " \"count\": 8, \"workers\": 0, \"servers\": 1, \"nic\": \"25 Gbit/s\","
     " \"latency\": \"10 us\", \"switch\": \"s\"}]}";
 
+/* As star, with links that let bytes pass at once. */
+static const char bursting[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 128,"
+    " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\", \"burst-kib\": 64},"
+    " {\"name\": \"p\", \"count\": 8, \"workers\": 0, \"servers\": 1,"
+    " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
+
 /* Servers that wait for workers. */
 static const char wide[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 128,"
@@ -212,7 +219,8 @@ static void samples_have_what_jobs_have(void **state)
     }
 }
 
-/* Backup workers, several gradients to an update, servers beside workers, and unlike hosts. */
+/* Backup workers, several gradients to an update, servers beside workers, unlike hosts, and links
+ * with bursts. */
 static void other_jobs_have_no_sample(void **state)
 {
     (void)state;
@@ -232,6 +240,9 @@ static void other_jobs_have_no_sample(void **state)
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 64);
     it.network = unlike;
+    predict(&it, &job, 0, &made);
+    assert_int_equal(made.simulated, 64);
+    it.network = bursting;
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 64);
 }
