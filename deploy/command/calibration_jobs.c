@@ -45,6 +45,12 @@ static void fill_job(struct calibration_jobs *jobs, const struct option_program 
     if (!options_was_given(program, "transport")) {
         job->transport = TRANSPORT_TCP; // what predictions model: messages
     }
+    bool may_share =
+        job->transport == TRANSPORT_SHM ||
+        (job->transport == TRANSPORT_AUTO && !host_options_name_hosts(&jobs->session.hosts));
+    if (job->compress.kind != CODEC_NONE && may_share) {
+        job->transport = TRANSPORT_IPC; // codes lie in no memory that others see
+    }
     if (job->threads == 0 && !host_options_name_hosts(&jobs->session.hosts)) {
         // Alone, a worker would take the cores of those that it has beside it later.
         uint32_t threads = cores_available() / job->workers;

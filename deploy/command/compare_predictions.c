@@ -187,8 +187,9 @@ static void find_clash(const struct compare_files *files, const struct job *job,
         snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
                  files->costs.batch, (double)job->global_batch / job->workers);
     } else if (job->mode.kind != MODE_LOCAL) {
-        (void)conditions_clash(measured, &files->network.conditions, job->transport,
-                               files->network.host_count == 1, ret_why, why_size);
+        const struct conditions_job own = {job->transport, files->network.host_count == 1,
+                                           job->compress.kind != CODEC_NONE};
+        (void)conditions_clash(measured, &files->network.conditions, &own, ret_why, why_size);
     }
 }
 

@@ -347,8 +347,9 @@ static void warn_of_conditions(const struct predict_options *options, const stru
                                const struct network *network)
 {
     char why[CONDITIONS_TEXT_BYTES + 64];
-    if (conditions_clash(&costs->conditions, &network->conditions, options->transport,
-                         network->host_count == 1, why, sizeof(why))) {
+    const struct conditions_job job = {options->transport, network->host_count == 1,
+                                       options->compress.kind != CODEC_NONE};
+    if (conditions_clash(&costs->conditions, &network->conditions, &job, why, sizeof(why))) {
         log_warn("%s and %s: %s; measure both as the job will run (ringside calibrate)",
                  options->costs, options->network, why);
     }

@@ -92,23 +92,36 @@ static bool differ(const char *a, const char *b)
     return a[0] != '\0' && b[0] != '\0' && strcmp(a, b) != 0;
 }
 
+/* What values travel over; AUTO: it depends on where they go. */
+static enum transport_kind transport_of(const struct conditions_job *job)
+{
+    bool may_share =
+        job->transport == TRANSPORT_SHM || (job->transport == TRANSPORT_AUTO && job->is_one_host);
+    if (!may_share) {
+        return job->transport;
+    }
+    return job->is_coded ? TRANSPORT_IPC : TRANSPORT_SHM; // no memory holds codes
+}
+
 bool conditions_clash(const struct conditions *costs, const struct conditions *network,
-                      enum transport_kind transport, bool is_one_host, char *ret_why,
-                      size_t why_size)
+                      const struct conditions_job *job, char *ret_why, size_t why_size)
 {
     const char *measured = costs->transport[0] != '\0' ? costs->transport : network->transport;
-    bool is_known = transport != TRANSPORT_AUTO || is_one_host;
-    const char *own = transport == TRANSPORT_AUTO ? "shm" : transport_choices[transport].name;
+    enum transport_kind own = transport_of(job);
     if (differ(costs->transport, network->transport)) {
         snprintf(ret_why, why_size, "the costs were measured over %s, and the network over %s",
                  costs->transport, network->transport);
     } else if (differ(costs->hosts, network->hosts)) {
         snprintf(ret_why, why_size, "the costs were measured on %.80s, and the network on %.80s",
                  costs->hosts, network->hosts);
-    } else if (is_known && differ(measured, own)) {
-        snprintf(ret_why, why_size, "the files were measured over %s, and --transport %s%s",
-                 measured, transport_choices[transport].name,
-                 transport == TRANSPORT_AUTO ? " is shm on one host" : " is another");
+    } else if (own != TRANSPORT_AUTO && differ(measured, transport_choices[own].name)) {
+        bool is_asked = own == job->transport;
+        snprintf(ret_why, why_size, "the files were measured over %s, and --transport %s%s%s%s",
+                 measured, transport_choices[job->transport].name,
+                 is_asked ? " is another" : " is ", is_asked ? "" : transport_choices[own].name,
+                 is_asked        ? ""
+                 : job->is_coded ? " with --compress"
+                                 : " on one host");
     } else {
         return false;
     }

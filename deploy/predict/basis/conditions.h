@@ -33,11 +33,16 @@ json_t *conditions_json(const struct conditions *conditions);
 /* Adds a host, unless it is there. */
 void conditions_add_host(struct conditions *conditions, const char *host);
 
-/* Whether costs and network cannot be of one measurement, or not of jobs with this transport, whose
- * places are all on one host or not. Writes why. */
+/* What of a job decides what its values travel over. */
+struct conditions_job {
+    enum transport_kind transport;
+    bool is_one_host; // all its places are on one
+    bool is_coded;    // --compress
+};
+
+/* Whether costs and network cannot be of one measurement, or not of such jobs. Writes why. */
 bool conditions_clash(const struct conditions *costs, const struct conditions *network,
-                      enum transport_kind transport, bool is_one_host, char *ret_why,
-                      size_t why_size);
+                      const struct conditions_job *job, char *ret_why, size_t why_size);
 
 /* "cnn, tcp, node1": what is known of them. Whether something is. */
 bool conditions_format(const struct conditions *conditions, char *ret_text, size_t text_size);

@@ -58,8 +58,8 @@ static void a_file_need_not_say_anything(void **state)
     assert_int_equal(read_text("{}", &conditions), STATUS_OK);
     assert_null(conditions_json(&conditions));
     assert_false(conditions_format(&conditions, text, sizeof(text)));
-    assert_false(
-        conditions_clash(&conditions, &conditions, TRANSPORT_TCP, true, text, sizeof(text)));
+    const struct conditions_job job = {TRANSPORT_TCP, true, false};
+    assert_false(conditions_clash(&conditions, &conditions, &job, text, sizeof(text)));
 }
 
 static void bad_fields_are_refused_by_name(void **state)
@@ -77,23 +77,45 @@ static void files_of_other_measurements_clash(void **state)
     (void)state;
     static const struct {
         struct conditions costs, network;
-        enum transport_kind transport;
-        bool is_one_host;
+        struct conditions_job job;
         const char *why; // NULL: they go together
     } cases[] = {
-        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, TRANSPORT_TCP, true, NULL},
-        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, TRANSPORT_AUTO, false, NULL},
-        {{"cnn", "shm", "a"}, {"", "shm", "a"}, TRANSPORT_AUTO, true, NULL},
-        {{"cnn", "tcp", "a"}, {"", "", ""}, TRANSPORT_TCP, true, NULL},
-        {{"cnn", "tcp", "a"}, {"", "shm", "a"}, TRANSPORT_TCP, true, "the network over shm"},
-        {{"cnn", "tcp", "a"}, {"", "tcp", "b"}, TRANSPORT_TCP, true, "on a, and the network on b"},
-        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, TRANSPORT_AUTO, true, "auto is shm on one host"},
-        {{"", "", ""}, {"", "ipc", "a"}, TRANSPORT_TCP, false, "--transport tcp is another"},
+        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, {TRANSPORT_TCP, true, false}, NULL},
+        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, {TRANSPORT_AUTO, false, false}, NULL},
+        {{"cnn", "shm", "a"}, {"", "shm", "a"}, {TRANSPORT_AUTO, true, false}, NULL},
+        {{"cnn", "tcp", "a"}, {"", "", ""}, {TRANSPORT_TCP, true, false}, NULL},
+        {{"cnn", "tcp", "a"},
+         {"", "shm", "a"},
+         {TRANSPORT_TCP, true, false},
+         "the network over shm"},
+        {{"cnn", "tcp", "a"},
+         {"", "tcp", "b"},
+         {TRANSPORT_TCP, true, false},
+         "on a, and the network on b"},
+        {{"cnn", "tcp", "a"},
+         {"", "tcp", "a"},
+         {TRANSPORT_AUTO, true, false},
+         "auto is shm on one host"},
+        {{"", "", ""},
+         {"", "ipc", "a"},
+         {TRANSPORT_TCP, false, false},
+         "--transport tcp is another"},
+        {{"", "ipc", "a"}, {"", "ipc", "a"}, {TRANSPORT_AUTO, true, true}, NULL},
+        {{"", "ipc", "a"}, {"", "ipc", "a"}, {TRANSPORT_SHM, true, true}, NULL},
+        {{"", "shm", "a"},
+         {"", "shm", "a"},
+         {TRANSPORT_SHM, true, true},
+         "shm is ipc with --compress"},
+        {{"", "shm", "a"},
+         {"", "shm", "a"},
+         {TRANSPORT_AUTO, true, true},
+         "auto is ipc with --compress"},
+        {{"", "tcp", "a"}, {"", "tcp", "a"}, {TRANSPORT_AUTO, false, true}, NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char why[256] = "";
-        bool clashes = conditions_clash(&cases[i].costs, &cases[i].network, cases[i].transport,
-                                        cases[i].is_one_host, why, sizeof(why));
+        bool clashes =
+            conditions_clash(&cases[i].costs, &cases[i].network, &cases[i].job, why, sizeof(why));
         assert_int_equal(clashes, cases[i].why != NULL);
         if (clashes && cases[i].why != NULL && strstr(why, cases[i].why) == NULL) {
             fail_msg("case %zu: '%s' instead of '%s'", i, why, cases[i].why);
