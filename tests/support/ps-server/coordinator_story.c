@@ -88,6 +88,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
     story->job.all_reduce = ALL_REDUCE_CHOICE_RING;
     story->job.bucket_mb = 1;
     snprintf(story->job.faults, sizeof(story->job.faults), "none");
+    snprintf(story->job.server_device, sizeof(story->job.server_device), "host");
     story->job.start_timeout = 30;
     story->job.lost_after = 5;
     story->job.stall_warn = 10;
