@@ -89,7 +89,7 @@ class Kept:
                              if "search" in row}
         except OSError as error:
             raise Failed(f"--reuse {path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (AttributeError, ValueError, KeyError, TypeError) as error:
             raise Failed(f"--reuse {path}: not a file that this script's --json wrote") from error
 
     def key_of(self, cell):

@@ -203,6 +203,7 @@ static void writes(struct ringside *ringside)
         ringside_ready(ringside, RINGSIDE_ALL);
         ringside_end_step(ringside);
     }
+    ringside_barrier(ringside); // who leaves first ends the job of the other
 }
 
 int main(int argc, char **argv)
