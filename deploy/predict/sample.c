@@ -1,6 +1,7 @@
 /* Compares workers, and counts who uses which link. */
 #include "deploy/predict/sample.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,7 @@ static bool may_be_halved(const struct network *network, uint32_t count, const u
 uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
                      const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind)
 {
+    assert(wanted > 0);
     bool is_ring = kind == REDUCTION_RING || kind == REDUCTION_HALVING;
     bool is_flat = are_below_one_switch(network, workers, hosts);
     if (!may_be_alike(network, workers, servers, hosts) || network_has_bursts(network) ||

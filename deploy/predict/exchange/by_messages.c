@@ -10,6 +10,7 @@
 #include "deploy/predict/sample.h"
 #include "worker/exchange/chunks/ring_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { HOP_VALUES = 1, HOP_MEAN = 2 };
@@ -75,6 +76,7 @@ static void fold(const struct course *course, struct packet *packet)
 {
     uint32_t world = course->job->workers, count = course->simulated;
     uint32_t distance = (packet->from + world - packet->to) % world;
+    assert(count > 0);
     packet->to = (packet->from + count - sample_distance(count, distance)) % count;
 }
 

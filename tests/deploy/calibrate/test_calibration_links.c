@@ -25,7 +25,8 @@ static int set_up(void **state)
     (void)state;
     memset(&run, 0, sizeof(run));
     memset(&made, 0, sizeof(made));
-    for (double bytes = 16384; bytes <= 262144; bytes *= 2) {
+    for (uint32_t kib = 16; kib <= 256; kib *= 2) {
+        double bytes = 1024.0 * kib;
         double passing = bytes < 1024 * BURST_KIB ? bytes : 1024 * BURST_KIB;
         const struct fit_point way = {bytes,
                                       LATENCY_S + passing / MEMORY + (bytes - passing) / NIC};

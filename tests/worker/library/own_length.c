@@ -72,7 +72,8 @@ int main(int argc, char **argv)
     check(ringside_join(NULL, &ringside));
     check(ringside_job(ringside, &job));
     die_at("joined", job.rank);
-    if (getenv("DIES") != NULL && strncmp(getenv("DIES"), "called:", 7) == 0) {
+    const char *plan = getenv("DIES");
+    if (plan != NULL && strncmp(plan, "called:", strlen("called:")) == 0) {
         check(ringside_barrier(ringside));
     }
     die_at("called", job.rank);
