@@ -101,6 +101,40 @@ else
     echo "ok $number - work on idle cores # SKIP there is no chrt, or it may not"
 fi
 
+# ---- steps.sh ----
+
+# Two tests, of which one fails unless it is run by itself, and one always.
+mkdir -p "$folder/tests/support" "$build/meson-logs"
+ln -s "$tests/support/count_results" "$folder/tests/support/count_results"
+cat >"$folder/bin/meson" <<END
+#!/bin/sh
+log=testlog
+unsteady=FAIL
+case "\$*" in *"--logbase again"*) log=again unsteady=OK ;; esac
+echo "\$*" >>$folder/runs
+for pair in always=FAIL unsteady=\$unsteady; do
+    printf '{"name": "s / %s", "stdout": "", "result": "%s", "command": ["x"]}\n' "\${pair%=*}" "\${pair#*=}"
+done >$build/meson-logs/\$log.json
+END
+cat >"$folder/gate" <<END
+cd $folder
+results=$folder jobs=2 launcher=() bounded=()
+bound_tests() { :; }
+. $tests/support/steps.sh
+run_tests sample $build 1 --num-processes 6 --wrapper "a b" --suite s
+END
+rm -f "$folder/runs"
+PATH=$folder/bin:$PATH bash "$folder/gate" >/dev/null
+expect "what failed is run once more, one at a time, below what the tests are run below" \
+    "test -C $build --no-rebuild --num-processes 1 -t 1 --logbase again --wrapper a b ringside:always ringside:unsteady" \
+    "$(tail -n +2 "$folder/runs")"
+expect "the second run counts" "1 1 0" "$(cat "$folder/sample.counts")"
+expect "what passed only then is kept for the end" "ringside:unsteady" "$(cat "$folder/sample.again")"
+sed -i 's/always=FAIL/1=FAIL 2=FAIL 3=FAIL 4=FAIL 5=FAIL/' "$folder/bin/meson"
+rm -f "$folder/runs" "$folder/sample".*
+PATH=$folder/bin:$PATH bash "$folder/gate" >/dev/null
+expect "where many fail, none is run again" "1 0 6 0" "$(wc -l <"$folder/runs") $(cat "$folder/sample.counts")"
+
 # ---- check_tidy.sh ----
 
 # Finds something in the files that are called bad, and says what it looked at.

@@ -59,5 +59,49 @@ else
     echo "# got '$(cat "$folder/counts")' and '$printed'"
 fi
 expect "a program that was ended counts as failed where time was not short" INTERRUPT '' '0 1 0'
+
+# What failed was run again: the second run counts, the first is shown.
+log() # FILE NAME=RESULT ...
+{
+    local file=$1 pair
+    shift
+    for pair; do
+        printf '{"name": "s / %s", "stdout": "", "result": "%s", "command": ["x"], "stderr": "by stderr"}\n' \
+            "${pair%=*}" "${pair#*=}"
+    done >"$folder/$file"
+}
+compare() # TITLE EXPECTED GOT
+{
+    number=$((number + 1))
+    # shellcheck disable=SC2053 # a pattern
+    if [[ $3 == $2 ]]; then
+        echo "ok $number - $1"
+    else
+        failed=1
+        echo "not ok $number - $1"
+        echo "# expected '$2', got '$3'"
+    fi
+}
+count_again()
+{
+    rm -f "$folder/counts"
+    "$counter" --again "$folder/again.json" "$folder/log.json" "$folder/counts" | tr '\n' ' '
+    echo "${PIPESTATUS[0]} $(cat "$folder/counts")"
+}
+log log.json good=OK bad=FAIL worse=TIMEOUT
+compare "the names of what failed" "ringside:bad ringside:worse" \
+    "$("$counter" --failed "$folder/log.json" | paste -sd ' ')"
+compare "the names of what passed" "ringside:good" "$("$counter" --passed "$folder/log.json")"
+log again.json bad=OK worse=OK
+compare "what passes by itself has passed, and its failure is shown" \
+    "*failed: s / bad: fail*it passed*by stderr*failed: s / worse: timeout*it passed*0 3 0 0" "$(count_again)"
+log again.json bad=OK worse=FAIL
+compare "what fails twice has failed" "*worse: timeout*run again by itself: fail*1 2 1 0" "$(count_again)"
+log again.json bad=OK worse=INTERRUPT
+compare "what had no time for a second run has failed" "*1 2 1 0" "$(count_again)"
+log again.json bad=SKIP worse=OK
+compare "what is skipped the second time has not passed" "*1 2 1 0" "$(count_again)"
+log log.json good=OK
+compare "what passed needs no second run" "0 1 0 0" "$(count_again)"
 echo "1..$number"
 exit "$failed"
