@@ -321,12 +321,50 @@ static void find_within(const struct maker *maker, struct segment *segment, enum
     }
 }
 
-/* Whether a thread was waiting for a batch when a read began: then it was not what held that up. */
+/* Whether a wait for a batch and a read are of the same one. */
+static bool is_same_batch(const struct maker *maker, const struct segment *wait,
+                          const struct segment *read)
+{
+    const struct timeline_event *events = maker->timeline->events;
+    return events[wait->event].step == events[read->event].step;
+}
+
+/* What ended a wait for a batch: the read of that batch, or the last of its reads. One that began
+ * in the wait may be of a later batch: taking what is there makes room for it. */
+static void find_read(const struct maker *maker, struct segment *wait)
+{
+    const struct segments *segments = maker->segments;
+    const struct timeline *timeline = maker->timeline;
+    uint32_t process = timeline->threads[wait->thread].process;
+    for (uint32_t i = 0; i < timeline->thread_count; i++) {
+        if (timeline->threads[i].process != process || timeline->threads[i].thread != TRACE_INPUT) {
+            continue;
+        }
+        size_t last = segments_before(segments, i, wait->end_ns);
+        while (last != SEGMENT_NONE && last > segments->first[i] &&
+               !is_same_batch(maker, wait, &segments->list[last])) {
+            last--;
+        }
+        if (last == SEGMENT_NONE || !is_same_batch(maker, wait, &segments->list[last])) {
+            continue;
+        }
+        uint64_t end_ns = segments->list[last].end_ns;
+        uint64_t at_ns = end_ns < wait->end_ns ? end_ns : wait->end_ns;
+        if (at_ns > wait->begin_ns && (wait->cause == SEGMENT_NONE || at_ns > wait->cause_ns)) {
+            wait->cause = last;
+            wait->cause_ns = at_ns;
+        }
+    }
+}
+
+/* Whether a thread was waiting for a batch when its read began: then it was not what held that up.
+ */
 static bool awaits_batch(const struct maker *maker, uint32_t thread, const struct segment *read)
 {
     size_t index = segments_before(maker->segments, thread, read->begin_ns);
     const struct segment *segment = index != SEGMENT_NONE ? &maker->segments->list[index] : NULL;
-    return segment != NULL && segment->kind == TRACE_INPUT_WAIT && segment->end_ns > read->begin_ns;
+    return segment != NULL && segment->kind == TRACE_INPUT_WAIT &&
+           segment->end_ns > read->begin_ns && is_same_batch(maker, segment, read);
 }
 
 /* The thread that computes, when this one began to read. */
@@ -352,7 +390,7 @@ static void find_cause(const struct maker *maker, size_t index)
     segment->was_idle =
         is_first || segment[-1].end_ns + (is_gpu ? GPU_IDLE_NS : IDLE_NS) < segment->begin_ns;
     if (segment->kind == TRACE_INPUT_WAIT) {
-        find_within(maker, segment, TRACE_INPUT);
+        find_read(maker, segment);
         return;
     }
     if (segment->is_wait && (segment->kind == TRACE_FORWARD || segment->kind == TRACE_BACKWARD)) {

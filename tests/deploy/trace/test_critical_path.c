@@ -404,6 +404,30 @@ static void an_input_that_gets_no_turn_is_input(void **state)
     segments_finish(&segments);
 }
 
+/* Who takes a batch makes room for a later one, whose read may begin before the wait is over. */
+static void a_read_of_a_later_batch_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct segments segments;
+    begin();
+    add(COMPUTE_0, TRACE_BACKWARD, 0, 1000, 0);
+    add(COMPUTE_0, TRACE_INPUT_WAIT, 1000, 1050, 0);
+    events[timeline.event_count - 1].step = 1;
+    add(COMPUTE_0, TRACE_BACKWARD, 1050, 2000, 0);
+    add(COMPUTE_0, TRACE_STEP, 0, 2000, 0);
+    add(INPUT_0, TRACE_READ, 0, 30, 0);
+    events[timeline.event_count - 1].step = 1;
+    add(INPUT_0, TRACE_READ, 1020, 1060, 0);
+    events[timeline.event_count - 1].step = 2;
+    find(&segments);
+    assert_true(share_of("worker 0's input") <= 50); // the wait itself
+    size_t read = segments_before(&segments, INPUT_0, US * 1050);
+    size_t wait = segments_before(&segments, COMPUTE_0, US * 1020);
+    assert_int_equal(segments.list[wait].cause, SEGMENT_NONE);
+    assert_int_equal(segments.list[read].cause, wait);
+    segments_finish(&segments);
+}
+
 static void a_timeline_without_steps_limits_nothing(void **state)
 {
     (void)state;
@@ -427,6 +451,7 @@ int main(void)
         cmocka_unit_test(layers_within_backward_count_once),
         cmocka_unit_test(a_sum_in_memory_waits_for_the_last_worker),
         cmocka_unit_test(an_input_that_gets_no_turn_is_input),
+        cmocka_unit_test(a_read_of_a_later_batch_holds_nobody_up),
         cmocka_unit_test(a_timeline_without_steps_limits_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
