@@ -86,6 +86,7 @@ static void port_started(void *context)
 {
     struct server *server = context;
     const struct coordinator_resume *resume = server->coordinator.resume;
+    signs_training(&server->signs);
     if (server->coordinator.is_returned) {
         go_on_returned(server);
         return;

@@ -63,6 +63,18 @@ static void ask_all_back(const struct coordinator *last)
     coordinator_port_send_all(&last->port, &last->membership, &ask);
 }
 
+/* What the coordinator knows of the job before it is taken over. One that was away has to be asked
+ * before it forgets: a checkpoint that it reads then counts as a restart, too. */
+static struct returning_past past_of(const struct coordinator *last, bool was_away)
+{
+    return (struct returning_past){
+        .restarts = was_away ? generation_restarts(last) + 1 : last->restarts_before,
+        .was_away = was_away,
+        .before = was_away ? last->generation : NULL,
+        .fetched_bytes = was_away ? last->fetched_bytes : 0,
+    };
+}
+
 /* A coordinator that was away begins as one that was started in its place: with what is in files
  * and in memory, since nobody knows what of its last words was heard. */
 static enum status forget_training(struct server *server)
@@ -79,18 +91,11 @@ static enum status forget_training(struct server *server)
 
 /* The generation of those who come back to it. */
 static enum status make_generation(const struct server *server, const struct message *back,
-                                   const struct job *job, const struct coordinator_resume *resume,
-                                   bool was_away, struct generation *ret_generation)
+                                   const struct job *job, const struct returning_past *past,
+                                   struct generation *ret_generation)
 {
     const struct coordinator *last = &server->coordinator;
-    const struct returning_past past = {
-        .seconds = resume != NULL ? resume->seconds : 0,
-        .restarts = was_away ? generation_restarts(last) + 1 : last->restarts_before,
-        .was_away = was_away,
-        .before = was_away ? last->generation : NULL,
-        .fetched_bytes = was_away ? last->fetched_bytes : 0,
-    };
-    enum status status = returning_generation(back, job, &past, clock_now_ms(), ret_generation);
+    enum status status = returning_generation(back, job, past, clock_now_ms(), ret_generation);
     if (status == STATUS_OK) {
         ret_generation->workers_lost = last->workers_lost;
     }
@@ -132,13 +137,14 @@ static enum status init_like(struct server *server, const struct job *job,
 /* Replaces the coordinator, which has begun nothing or was away, by one of the job that the members
  * have. */
 static enum status replace(struct server *server, const struct message *back, const struct job *job,
-                           bool was_away)
+                           struct returning_past *past)
 {
     const struct coordinator_resume *resume;
     struct results *results = find_results(server, back->back->begin_step, &resume);
     struct coordinator *coordinator = &server->coordinator, last = *coordinator;
     struct generation generation;
-    enum status status = make_generation(server, back, job, resume, was_away, &generation);
+    past->seconds = resume != NULL ? resume->seconds : 0;
+    enum status status = make_generation(server, back, job, past, &generation);
     if (status != STATUS_OK) {
         return status;
     }
@@ -155,7 +161,7 @@ static enum status replace(struct server *server, const struct message *back, co
     coordinator->resume = resume;
     coordinator->restarts_before = last.restarts_before;
     server->channel->job_id = back->job_id;
-    if (was_away) {
+    if (past->was_away) {
         ask_all_back(&last);
     } else {
         send_all_away(&last);
@@ -175,10 +181,11 @@ static enum status replace(struct server *server, const struct message *back, co
 static void begin_again(struct server *server, const struct message *back, const struct job *job)
 {
     bool was_away = back->job_id == server->channel->job_id;
+    struct returning_past past = past_of(&server->coordinator, was_away);
     signs_busy(&server->signs); // reads from the disk
     enum status status = was_away ? forget_training(server) : STATUS_OK;
     if (status == STATUS_OK) {
-        status = replace(server, back, job, was_away);
+        status = replace(server, back, job, &past);
     }
     if (status != STATUS_OK && was_away) {
         coordinator_stop(&server->coordinator, status,
@@ -235,6 +242,11 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
             log_error("%s %u (host %s) is back, but from another job: %s",
                       role_name(back->member->role), back->member->rank, back->member->host, why);
             send_away(server, peer, STATUS_MISMATCH, why);
+            return;
+        }
+        if (returning_may_begin(coordinator) && !returning_has_begun(back)) {
+            returning_release(coordinator, back);
+            send_away(server, peer, STATUS_AGAIN, "the job has not begun: it joins anew");
             return;
         }
         begin_again(server, back, &job);

@@ -68,6 +68,13 @@ void signs_await(struct signs *signs, const char *role, uint32_t number)
     }
 }
 
+void signs_training(struct signs *signs)
+{
+    if (signs->fd >= 0 && !signs->trains) {
+        signs->trains = say(signs, "training\n");
+    }
+}
+
 void signs_end(struct signs *signs)
 {
     if (signs->fd >= 0) {

@@ -6,6 +6,7 @@
  *                    take it for hung
  *     busy           it does something that may take longer, until it says that it is alive again
  *     await worker 2 somebody may take the place of this member, which was lost before the start
+ *     training       the job trains: before that it has nothing to go on from
  *
  * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
  * would have to wait: the reader may be stopped. */
@@ -20,7 +21,7 @@
 struct signs {
     int fd; // -1: nobody listens
     uint64_t said_ms;
-    bool is_busy; // it has said so
+    bool is_busy, trains; // it has said so
 };
 
 /* Writes the endpoint; fd -1: to nobody. Closes fd unless more follows. Logs. */
@@ -34,6 +35,9 @@ void signs_busy(struct signs *signs);
 
 /* A member that was lost may be started again: `role` is "worker" or "server". Logs. */
 void signs_await(struct signs *signs, const char *role, uint32_t number);
+
+/* The job trains. Without effect when it was said. */
+void signs_training(struct signs *signs);
 
 void signs_end(struct signs *signs); // begun or not, with fd -1
 

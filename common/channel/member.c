@@ -216,23 +216,31 @@ static bool take_answer(struct member *member, const struct envelope *envelope,
         note_place(member, message, wait);
         return false;
     }
+    if (is_coordinators && message->kind == MESSAGE_STOP && message->reason == STATUS_AGAIN) {
+        wait->ask_ms = clock_now_ms(); // what it asked for may be over, and this wait goes on
+        return false;
+    }
     member_handle(member, envelope, message);
     *ret_status = member->stop_status;
     return member->is_stopped;
 }
 
-/* The coordinator was lost while this process, which was in the job before, joined again: it asks
- * the one who listens next. */
+/* The coordinator was lost while this process joined: it asks the one who listens next. One that
+ * was in the job before waits longer for that. */
 static enum status ask_next(struct member *member, struct wait *wait, uint64_t now_ms)
 {
-    log_warn("the coordinator was lost: its connection was closed; this process waits up to %g s "
-             "for the next one (--outlast)",
-             (double)member->outlast_ms / 1000);
+    if (member->outlast_ms > 0) {
+        log_warn("the coordinator was lost: its connection was closed; this process waits up to "
+                 "%g s for the next one (--outlast)",
+                 (double)member->outlast_ms / 1000);
+    }
     if (!member_reconnect(member)) {
         return STATUS_OK; // at the next turn, maybe
     }
-    wait->timeout_ms = (uint32_t)member->outlast_ms;
-    wait->deadline_ms = now_ms + wait->timeout_ms;
+    if (member->outlast_ms > 0) {
+        wait->timeout_ms = (uint32_t)member->outlast_ms;
+        wait->deadline_ms = now_ms + wait->timeout_ms;
+    }
     wait->ask_ms = 0;
     return ask(member);
 }
@@ -251,7 +259,7 @@ static enum status check_wait(struct member *member, struct wait *wait, uint64_t
     if (transport_is_shut_out(member->channel->transport)) {
         return STATUS_DENIED; // the transport has logged why
     }
-    if (member->outlast_ms > 0 &&
+    if (member->endpoint != NULL &&
         transport_has_left(member->channel->transport, member->coordinator)) {
         return ask_next(member, wait, now_ms);
     }

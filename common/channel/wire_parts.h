@@ -128,7 +128,7 @@ struct wire_back {
     uint64_t begin_step;    // steps that its generation has begun with
     uint64_t sum_round;     // how many sums are over
     uint64_t snapshot_step; // the newest that it has offered, and has no more; 0: none
-    uint64_t trained_ms;    // since its generation has begun to train; 0: it has not
+    uint64_t trained_ms;    // since its generation has begun to train, 1 at least; 0: it has not
     uint64_t alone_ms;      // since the last sign of the coordinator that it has lost
     uint64_t alone_step;    // its step at that sign
     uint64_t commit_step;   // if has_commit: after how many steps

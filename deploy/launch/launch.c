@@ -251,8 +251,7 @@ static bool return_coordinator(struct launch *launch)
     restart_explain_end(launch, reason, sizeof(reason));
     uint64_t deadline_ms = clock_now_ms() + restart_delay_ms(launch, when);
     log_warn("%s; it is started again %s (restart %u of %u), and %s", reason, when,
-             launch->restarts + 1, launch->options->restarts,
-             job_trains_alone(&launch->job) ? "training goes on" : "the others wait for it");
+             launch->restarts + 1, launch->options->restarts, restart_others_do(launch));
     while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
     }
@@ -406,7 +405,7 @@ static bool pause_before(struct launch *launch, const char *reason)
     char when[RESTART_WHEN_BYTES];
     uint64_t deadline_ms = clock_now_ms() + restart_delay_ms(launch, when);
     log_warn("%s; the job is started again %s (restart %u of %u)", reason, when,
-             restart_count(launch) + 1, launch->options->restarts);
+             launch->restarts + 1, launch->options->restarts);
     while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
     }

@@ -197,8 +197,25 @@ static struct member *find_awaited(const struct launch *launch, const char *line
     return NULL;
 }
 
+/* What was to end the job does not, and the coordinator is to hear what has happened since. */
+static void forget_ends(struct launch *launch)
+{
+    launch->cause[0] = '\0';
+    launch->culprit = NULL;
+    launch->is_certain = false;
+    launch->deadline_ms = 0;
+    for (size_t i = 1; i < launch->members.count; i++) {
+        struct member *member = &launch->members.list[i];
+        member->is_noted = member->is_over && is_planned(member); // it is started again soon
+    }
+}
+
 bool restart_take_answer(struct launch *launch, const char *line)
 {
+    if (strcmp(line, "training") == 0) {
+        launch->has_begun = true;
+        return true;
+    }
     if (strncmp(line, "await ", strlen("await ")) != 0) {
         return false;
     }
@@ -211,15 +228,7 @@ bool restart_take_answer(struct launch *launch, const char *line)
         awaited->restart_ms =
             clock_now_ms() + pause_ms(count_recent(launch) + count_planned(launch));
     }
-    // What was to end the job does not, and what has happened since then has to be looked at.
-    launch->cause[0] = '\0';
-    launch->culprit = NULL;
-    launch->is_certain = false;
-    launch->deadline_ms = 0;
-    for (size_t i = 1; i < launch->members.count; i++) {
-        struct member *member = &launch->members.list[i];
-        member->is_noted = member->is_noted && (!member->is_over || is_planned(member));
-    }
+    forget_ends(launch);
     return true;
 }
 
@@ -279,13 +288,41 @@ static void forget_fault(struct launch *launch)
  * The coordinator
  * ========================================================================================== */
 
+/* Members that were lost and have to be there before the job begins. */
+static uint32_t count_awaited(const struct launch *launch)
+{
+    uint32_t count = 0;
+    for (size_t i = 1; i < launch->members.count; i++) {
+        count += member_was_killed(&launch->members.list[i]);
+    }
+    return count;
+}
+
+/* Whether the others are there when a coordinator comes back, and may still be all that the job
+ * needs. Before it begins, what was killed with the coordinator is started again, too, and a
+ * program that has not begun has nothing to go on from. */
+static bool are_others_there(const struct launch *launch)
+{
+    uint32_t left = launch->options->restarts - launch->restarts; // with the coordinator's own
+    return launch->has_begun
+               ? launch->deadline_ms == 0
+               : job_may_begin_anew(&launch->job) && count_awaited(launch) < left;
+}
+
 bool restart_may_return(const struct launch *launch)
 {
     const struct member *coordinator = &launch->members.list[0];
-    return launch->interrupts == 0 && launch->deadline_ms == 0 && coordinator->is_over &&
-           member_was_killed(coordinator) && !coordinator->is_lost && launch->endpoint[0] != '\0' &&
+    return launch->interrupts == 0 && coordinator->is_over && member_was_killed(coordinator) &&
+           !coordinator->is_lost && launch->endpoint[0] != '\0' &&
            launch->restarts < launch->options->restarts && job_outlasts_coordinator(&launch->job) &&
-           count_running(launch) > 0;
+           count_running(launch) > 0 && are_others_there(launch);
+}
+
+const char *restart_others_do(const struct launch *launch)
+{
+    return !launch->has_begun               ? "the others, which have not begun, join it"
+           : job_trains_alone(&launch->job) ? "training goes on"
+                                            : "the others wait for it";
 }
 
 /* Since when the coordinator gives no sign of life; UINT64_MAX: that is not so, or not known. Signs
@@ -372,6 +409,9 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->restarts++;
     launch->returns++;
     note_restart(launch);
+    if (!launch->has_begun) {
+        forget_ends(launch); // the one before may not have heard of them
+    }
 }
 
 /* ==========================================================================================
@@ -402,16 +442,9 @@ static bool is_loss(const struct launch *launch)
     return WEXITSTATUS(coordinator->result) == EXIT_LOST;
 }
 
-/* A coordinator that came back alone, and has ended by itself, may have found nobody who trains. */
-uint32_t restart_count(const struct launch *launch)
-{
-    bool was_in_vain = launch->returns > 0 && !member_was_killed(&launch->members.list[0]);
-    return launch->restarts - was_in_vain;
-}
-
 bool restart_may_follow(const struct launch *launch)
 {
-    return launch->interrupts == 0 && restart_count(launch) < launch->options->restarts &&
+    return launch->interrupts == 0 && launch->restarts < launch->options->restarts &&
            members_all_over(&launch->members) && is_loss(launch);
 }
 
@@ -433,14 +466,14 @@ void restart_begin(struct launch *launch, const char *reason)
         launch->folder[0] = '\0'; // with its host
     }
     snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
-    launch->restarts = restart_count(launch) + 1;
+    launch->restarts++;
     note_restart(launch);
     launch->attempts++;
     launch->endpoint[0] = '\0';
     launch->returns = 0;
     launch->deadline_ms = 0;
     launch->cause[0] = launch->why_ended[0] = '\0';
-    launch->is_certain = false;
+    launch->is_certain = launch->has_begun = false;
     launch->culprit = NULL;
     members_finish(&launch->members);
 }

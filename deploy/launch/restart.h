@@ -33,7 +33,8 @@ void restart_plan_worker(struct launch *launch, struct member *member);
 bool restart_may_replace(struct launch *launch, struct member *member);
 
 /* A line of the coordinator: the answer to that (see ps-server/coordinator/launcher_news.h), after
- * which the member is started again and the job is as before. False: it is something else. */
+ * which the member is started again and the job is as before; or that the job trains
+ * (ps-server/signs.h). False: it is something else. */
 bool restart_take_answer(struct launch *launch, const char *line);
 
 /* Starts the members for which it is time. Returns when the next one is due; UINT64_MAX: none is.
@@ -46,6 +47,9 @@ bool restart_is_planned(const struct launch *launch);
 /* The coordinator has ended, and others have not: whether it is started again alone, where it was.
  * They wait for it, and train on meanwhile if they can. */
 bool restart_may_return(const struct launch *launch);
+
+/* What they do, in words. */
+const char *restart_others_do(const struct launch *launch);
 
 /* A coordinator that stands still, or gives no sign of life, for longer than the others wait for it
  * is killed, so that another one can take its place: there are never two. Returns when that is due;
@@ -60,10 +64,6 @@ uint64_t restart_due(struct launch *launch);
 
 /* Makes ready for that, for the reason that the sentence is. */
 void restart_begin_return(struct launch *launch, const char *reason);
-
-/* Restarts so far, as --restarts counts them. A whole job is started again in the place of a
- * coordinator that came back in vain. */
-uint32_t restart_count(const struct launch *launch);
 
 /* After all members have ended: whether the job is started again as a whole. */
 bool restart_may_follow(const struct launch *launch);

@@ -119,14 +119,30 @@ bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost
     return true;
 }
 
+/* The place of which one that asks for none would get the next: where none is free, one whose
+ * connection is closed. */
+static struct sender find_closed(const struct membership *membership, enum member_role role)
+{
+    struct sender closed = {NULL, role, 0}, at = membership_member(membership, role, 0);
+    for (; at.slot != NULL; at = membership_member(membership, role, at.index + 1)) {
+        if (at.slot->state == SLOT_FREE) {
+            return (struct sender){NULL, role, 0};
+        }
+        closed = closed.slot == NULL && at.slot->closed_ms != 0 ? at : closed;
+    }
+    return closed;
+}
+
 /* Frees the place that a process asks for, if the connection of the one that has it is closed:
  * whoever is started again soon need not wait until that counts as lost. */
 static void make_room(struct coordinator *coordinator, const struct wire_member *member,
                       uint64_t now_ms)
 {
     char sentence[COORDINATOR_REASON_BYTES];
-    struct sender old = membership_called(&coordinator->membership, member->role, member->rank);
-    if (member->has_rank && old.slot != NULL && old.slot->closed_ms != 0) {
+    const struct membership *membership = &coordinator->membership;
+    struct sender old = member->has_rank ? membership_called(membership, member->role, member->rank)
+                                         : find_closed(membership, member->role);
+    if (old.slot != NULL && old.slot->closed_ms != 0) {
         snprintf(sentence, sizeof(sentence),
                  "%s %u (host %s, pid %llu) was lost: its connection "
                  "was closed",

@@ -280,10 +280,21 @@ enum status generation_list_recoveries(const struct generation *before,
     return STATUS_OK;
 }
 
+/* Whether the last one was to take in members that had lost theirs, and has not come to that: its
+ * loss and what came behind it are one. */
+static bool was_coming_back(const struct coordinator *last)
+{
+    return last->is_returned && last->started_ms == 0 && last->generation != NULL;
+}
+
 /* The newest of those before, and the last one as far as it is known. */
 static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
 {
-    enum status status = generation_list_recoveries(last->generation, generation);
+    struct generation before =
+        last->generation != NULL ? *last->generation : (struct generation){.number = 0};
+    bool is_one = was_coming_back(last);
+    before.recovery_count -= is_one;
+    enum status status = generation_list_recoveries(&before, generation);
     if (status != STATUS_OK) {
         return status;
     }
@@ -291,7 +302,10 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     if (generation->recovery_count > 1) {
         recovery[-1].bytes += last->fetched_bytes; // none of those who come back anew: it is told
     }
-    snprintf(recovery->reason, sizeof(recovery->reason), "%s", last->reason);
+    bool has_more = is_one && last->culprit.slot != NULL; // was lost
+    snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.440s",
+             has_more ? before.recoveries[before.recovery_count].reason : "",
+             has_more ? ", and " : "", last->reason);
     recovery->lost_step = most_steps(last);
     recovery->processes = generation->process_count;
     return STATUS_OK;
@@ -301,10 +315,10 @@ enum status generation_next(const struct coordinator *last, struct generation *r
 {
     const struct generation *before = last->generation;
     struct generation next = {
-        .number = before != NULL ? before->number + 1 : 1,
+        .number = before != NULL ? before->number + !was_coming_back(last) : 1,
         .places = before != NULL ? before->places : last->membership.worker_count,
         .workers_lost = last->workers_lost,
-        .lost_ms = before != NULL && before->gone_ms > 0 ? before->gone_ms : last->ended_ms,
+        .lost_ms = was_coming_back(last) ? before->lost_ms : last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.
         .seconds_before = generation_seconds(last, generation_started_ms(last)),

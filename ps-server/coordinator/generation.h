@@ -68,7 +68,6 @@ struct generation {
     uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t lost_ms;            // when the last one was
-    uint64_t gone_ms;            // when the coordinator was, for whose loss it ends; 0: it does not
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one
     uint32_t restarts_before;    // of those

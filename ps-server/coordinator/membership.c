@@ -213,6 +213,11 @@ void membership_vacate(struct membership *membership, const struct sender *membe
     membership->arrived_ms = now_ms; // whoever comes has as long as those that were there
 }
 
+void membership_release(struct slot *slot)
+{
+    *slot = (struct slot){.number = slot->number, .given = slot->given};
+}
+
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state)
 {
     uint32_t found = 0;

@@ -115,6 +115,9 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms);
 
+/* Frees the slot of a member that joins anew. */
+void membership_release(struct slot *slot);
+
 /* Frees the slots of a member's process, for another one: see membership_note_gone. */
 void membership_vacate(struct membership *membership, const struct sender *member,
                        uint32_t server_stride, uint64_t now_ms);

@@ -20,6 +20,22 @@ bool returning_may_begin(const struct coordinator *coordinator)
     return coordinator->state == COORDINATOR_GATHERING && coordinator->generation == NULL;
 }
 
+bool returning_has_begun(const struct message *back)
+{
+    return back->generation > 0 || back->back->trained_ms > 0;
+}
+
+void returning_release(struct coordinator *coordinator, const struct message *back)
+{
+    const struct wire_member *member = back->member;
+    struct membership *membership = &coordinator->membership;
+    struct sender at = membership_called(membership, member->role, member->rank);
+    if (at.slot != NULL && at.slot->process_id == member->process_id &&
+        strcmp(at.slot->host, member->host) == 0) {
+        membership_release(at.slot);
+    }
+}
+
 bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back)
 {
     bool gathers = coordinator->is_returned && coordinator->state == COORDINATOR_GATHERING;
@@ -69,8 +85,7 @@ enum status returning_generation(const struct message *back, const struct job *j
         next.servers[i] = job_first_server(job) + i; // likewise
     }
     struct recovery *last = &next.recoveries[next.recovery_count - 1];
-    snprintf(last->reason, sizeof(last->reason),
-             "the coordinator was %s, and the workers trained on",
+    snprintf(last->reason, sizeof(last->reason), "the coordinator was %s",
              past->was_away ? "away" : "lost");
     last->processes = next.process_count;
     if (next.recovery_count > 1) {
@@ -210,11 +225,12 @@ static void share_commit(const struct returning *returning, struct coordinator *
     }
 }
 
-/* All are there, and join the next generation. It is the one after theirs, and the loss that it is
- * about is that of the coordinator alone. */
-static void begin_anew(const struct returning *returning, struct generation *generation,
+/* All are there, and join the next generation. The loss that it is about is that of the coordinator
+ * alone: see generation_next. */
+static void begin_anew(const struct returning *returning, const struct generation *generation,
                        struct coordinator *coordinator, uint64_t now_ms)
 {
+    char reason[sizeof(generation->recoveries->reason) + 32];
     tell_sum(returning, coordinator);
     if (!job_may_begin_anew(coordinator->job)) {
         coordinator_close(coordinator, STATUS_UNREACHABLE,
@@ -224,13 +240,9 @@ static void begin_anew(const struct returning *returning, struct generation *gen
         return;
     }
     share_commit(returning, coordinator);
-    generation->number--;
-    generation->recovery_count--;
-    generation->gone_ms = generation->lost_ms;
-    coordinator_close(coordinator, STATUS_AGAIN,
-                      "the coordinator was lost: its members join another one, and go on from the "
-                      "newest checkpoint",
-                      NULL, now_ms);
+    snprintf(reason, sizeof(reason), "%s: its members join anew",
+             generation->recoveries[generation->recovery_count - 1].reason);
+    coordinator_close(coordinator, STATUS_AGAIN, reason, NULL, now_ms);
 }
 
 /* All are there: they go on. */
@@ -246,6 +258,9 @@ static void go_on(const struct returning *returning, struct generation *generati
         recovery->steps_meanwhile =
             alone > recovery->steps_meanwhile ? alone : recovery->steps_meanwhile;
     }
+    size_t said = strlen(recovery->reason);
+    snprintf(recovery->reason + said, sizeof(recovery->reason) - said,
+             ", and the workers trained on");
     recovery->begin_step = recovery->lost_step; // none is made again
     recovery->ranks = carriers_present(&coordinator->carriers);
     recovery->trained_on = true;

@@ -46,6 +46,13 @@ struct returning {
  * have joined, which it sends away. */
 bool returning_may_begin(const struct coordinator *coordinator);
 
+/* Whether the job of one that is back has begun to train. If not, the member has nothing that a
+ * coordinator which has begun nothing either would have to know: it joins that one like others. */
+bool returning_has_begun(const struct message *back);
+
+/* Frees the place that such a member has here, if it is this coordinator that it has missed. */
+void returning_release(struct coordinator *coordinator, const struct message *back);
+
 /* The job of one that is back, which has to be that of the coordinator. Otherwise a sentence says
  * why it is not. */
 enum status returning_read_job(const struct message *back, const struct job *own,

@@ -36,6 +36,7 @@ struct service {
     uint32_t next_phase; // that the next START begins
     uint64_t begin_step; // of a program that commits: steps made that its workers go on from
     bool is_running;     // the phase before that one: GO came, and no START since
+    uint64_t running_ms; // since when its generation trains; 0: it has not begun
     struct shard *shard; // of this phase; NULL before, and in a phase without servers
     struct far_workers far;
 

@@ -53,6 +53,7 @@ void __wrap_progress_closing(struct progress *progress, const struct coordinator
     running->workers_lost = coordinator->workers_lost;
     running->workers_left = coordinator->carriers.processes;
     running->generation = coordinator->generation != NULL ? coordinator->generation->number : 0;
+    running->restarts = generation_restarts(coordinator);
     running->has_costs = has_costs(coordinator);
     note_absence(running, coordinator);
     running->begin_step =
@@ -190,6 +191,19 @@ static int run_shard(void *data)
     return (int)exit_code(shard_service_run(&options));
 }
 
+void cluster_start_server(struct cluster *cluster, uint32_t index)
+{
+    struct shard_of *of = malloc(sizeof(*of));
+    char name[WORLD_NAME_BYTES];
+    if (of == NULL) {
+        abort();
+    }
+    *of = (struct shard_of){cluster, index};
+    snprintf(name, sizeof(name), "ps %u", index);
+    cluster->servers[index] =
+        world_start(name, COORDINATOR_HOST + cluster->shape.workers + index, run_shard, of);
+}
+
 static void start_worker(struct cluster *cluster, uint32_t rank)
 {
     struct sim_worker *training = &cluster->trainings[rank];
@@ -220,15 +234,7 @@ void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, u
     snprintf(cluster->endpoint, sizeof(cluster->endpoint), "tcp://10.0.0.1:4000");
     cluster->servers[0] = world_start("ps 0", COORDINATOR_HOST, run_coordinator, cluster);
     for (uint32_t i = 1; i < job_ps_count(&cluster->job); i++) {
-        struct shard_of *of = malloc(sizeof(*of));
-        char name[WORLD_NAME_BYTES];
-        if (of == NULL) {
-            abort();
-        }
-        *of = (struct shard_of){cluster, i};
-        snprintf(name, sizeof(name), "ps %u", i);
-        cluster->servers[i] =
-            world_start(name, COORDINATOR_HOST + shape->workers + i, run_shard, of);
+        cluster_start_server(cluster, i);
     }
     for (uint32_t rank = 0; rank < shape->workers; rank++) {
         start_worker(cluster, rank);

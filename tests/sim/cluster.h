@@ -48,6 +48,7 @@ struct cluster {
     uint32_t workers_lost; // one that comes back may be lost again
     uint32_t workers_left; // of the last generation
     uint32_t generation;   // that it has closed
+    uint32_t restarts;     // that it counts
     bool has_costs;  // of a job that has completed: it says how long the last loss has held it up
     bool trained_on; // the last loss was that of the coordinator alone
     double away_s;   // then: for how long there was none, and the steps that were made meanwhile
@@ -72,6 +73,9 @@ void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, u
 
 /* Starts a coordinator where the first one was, which was killed. */
 void cluster_return_coordinator(struct cluster *cluster);
+
+/* Starts another server than the coordinator; again, if it was killed. */
+void cluster_start_server(struct cluster *cluster, uint32_t index);
 
 /* A process of the job by number: servers first, then workers. NULL: there are not so many. */
 struct sim_process *cluster_process(const struct cluster *cluster, uint32_t number);

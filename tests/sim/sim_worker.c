@@ -405,6 +405,7 @@ static enum status train(struct sim_training *t)
     if (status != STATUS_OK) {
         return status;
     }
+    t->worker->has_begun = true;
     t->exchange = link_exchange(t->link);
     t->snapshots = (struct sim_snapshots){
         .link = t->link,

@@ -38,6 +38,7 @@ struct sim_worker {
 
     // From it.
     enum status status;
+    bool has_begun; // to train
     bool is_over;
 
     uint32_t outlast_ms;          // of its job

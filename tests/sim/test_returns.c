@@ -11,7 +11,7 @@
  *                     generation
  *     it is one       one that was away gives up nobody, whatever it had decided
  *     it is honest    where training goes on, it says how long it was away, and how many steps were
- *                     made meanwhile
+ *                     made meanwhile; each absence counts once
  *     it is bounded   without another coordinator, members end when --outlast is over */
 #include "tests/sim/cluster.h"
 #include "tests/sim/disk.h"
@@ -272,6 +272,10 @@ static void judge(const struct plan *wanted)
     }
     if (wanted->way != KILLED && cluster.workers_lost > 0) {
         fail_msg("seed %llu: a worker was given up\n%s", seed, story_text());
+    }
+    if (wanted->way != KILLED && cluster.restarts > killed) {
+        fail_msg("seed %llu: it was away %u times, and says that the job has gone on %u times\n%s",
+                 seed, killed, cluster.restarts, story_text());
     }
     sim_expected(&cluster.job, wanted->shape.value_count, wanted->shape.steps, expected);
     for (uint32_t i = 0; i < wanted->shape.workers; i++) {

@@ -120,7 +120,7 @@ void link_alone_knock(struct link *link)
         .begin_step = commits ? link->prepared.begin_step : member->begin_step,
         .sum_round = round,
         .snapshot_step = absence->snapshot_step,
-        .trained_ms = link->running_ms > 0 ? now_ms - link->running_ms : 0,
+        .trained_ms = link->running_ms > 0 ? 1 + now_ms - link->running_ms : 0,
         .has_commit = absence->has_commit,
         .commit_step = absence->commit_step,
     };

@@ -30,8 +30,22 @@ struct coordinator {
     struct member *member;           // gets a copy of who has joined; or NULL
     const unsigned char *raw;        // instead of answer
     size_t raw_size;
+    void *(*play)(void *);           // instead of that
     pthread_t thread;
 };
+
+static void open_at(struct coordinator *coordinator, const char *endpoint)
+{
+    const struct security *security = coordinator->security;
+    char given[TRANSPORT_ENDPOINT_BYTES];
+    snprintf(given, sizeof(given), "%s", endpoint);
+    assert_int_equal(channel_create(&coordinator->channel), STATUS_OK);
+    assert_int_equal(
+        channel_secure(coordinator->channel, security != NULL ? security : &test_insecure),
+        STATUS_OK);
+    assert_int_equal(
+        transport_bind(coordinator->channel->transport, given, coordinator->endpoint), STATUS_OK);
+}
 
 static void *answer_join(void *data)
 {
@@ -59,19 +73,14 @@ static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, st
 {
     struct member member = {.self = {.role = ROLE_WORKER, .host = "node"},
                             .notify = coordinator->notify,
-                            .stall_warn_ms = coordinator->stall_warn_ms};
-    assert_int_equal(channel_create(&coordinator->channel), STATUS_OK);
-    const struct security *security = coordinator->security;
-    assert_int_equal(
-        channel_secure(coordinator->channel, security != NULL ? security : &test_insecure),
-        STATUS_OK);
-    assert_int_equal(
-        transport_bind(coordinator->channel->transport, "tcp://127.0.0.1:*", coordinator->endpoint),
-        STATUS_OK);
+                            .stall_warn_ms = coordinator->stall_warn_ms,
+                            .endpoint = coordinator->endpoint};
+    open_at(coordinator, "tcp://127.0.0.1:*");
     assert_int_equal(channel_create(&member.channel), STATUS_OK);
     assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
-    assert_int_equal(pthread_create(&coordinator->thread, NULL, answer_join, coordinator), 0);
+    void *(*play)(void *) = coordinator->play != NULL ? coordinator->play : answer_join;
     assert_int_equal(member_connect(&member, coordinator->endpoint), STATUS_OK);
+    assert_int_equal(pthread_create(&coordinator->thread, NULL, play, coordinator), 0);
     enum status status =
         member_join(&member, coordinator->endpoint, timeout_ms, &never, ret_job, ret_rank);
     pthread_join(coordinator->thread, NULL);
@@ -106,6 +115,61 @@ static void a_refusal_ends_the_joining(void **state)
     struct job job;
     uint32_t rank;
     assert_int_equal(join(&coordinator, 10000, &job, &rank), STATUS_INVALID);
+}
+
+/* Waits for a JOIN; whose it is. */
+static uint64_t await_join(struct channel *channel)
+{
+    struct envelope envelope;
+    struct message message = {.kind = MESSAGE_HEARTBEAT};
+    while (channel_receive(channel, 10000, &envelope, &message) != STATUS_OK) {
+    }
+    assert_int_equal(message.kind, MESSAGE_JOIN);
+    envelope_release(&envelope);
+    return envelope.peer;
+}
+
+static void welcome(struct channel *channel, uint64_t peer)
+{
+    const struct message answer = {
+        .kind = MESSAGE_WELCOME, .rank = 3, .text = "workers=5\nmodel=lenet5\n"};
+    assert_int_equal(channel_send(channel, peer, &answer, NULL, NULL), STATUS_OK);
+}
+
+/* What it has asked for ends, and the next one takes it in. */
+static void *end_first(void *data)
+{
+    struct coordinator *coordinator = data;
+    const struct message stop = {.kind = MESSAGE_STOP, .reason = STATUS_AGAIN, .text = "again"};
+    uint64_t peer = await_join(coordinator->channel);
+    assert_int_equal(channel_send(coordinator->channel, peer, &stop, NULL, NULL), STATUS_OK);
+    assert_int_equal(await_join(coordinator->channel), peer); // by the same connection
+    welcome(coordinator->channel, peer);
+    return NULL;
+}
+
+/* It is killed, and another one listens where it did. */
+static void *be_replaced(void *data)
+{
+    struct coordinator *coordinator = data;
+    (void)await_join(coordinator->channel);
+    channel_destroy(coordinator->channel, 0);
+    open_at(coordinator, coordinator->endpoint);
+    welcome(coordinator->channel, await_join(coordinator->channel));
+    return NULL;
+}
+
+static void who_waits_to_join_asks_again_when_what_it_asked_is_over(void **state)
+{
+    (void)state;
+    void *(*const ways[])(void *) = {end_first, be_replaced};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct coordinator coordinator = {.play = ways[i]};
+        struct job job;
+        uint32_t rank;
+        assert_int_equal(join(&coordinator, 60000, &job, &rank), STATUS_OK);
+        assert_int_equal(rank, 3);
+    }
 }
 
 static void a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported(void **state)
@@ -326,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_welcome_brings_the_rank_and_the_job),
         cmocka_unit_test(a_refusal_ends_the_joining),
+        cmocka_unit_test(who_waits_to_join_asks_again_when_what_it_asked_is_over),
         cmocka_unit_test(a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported),
         cmocka_unit_test(a_welcome_of_a_resumed_job_is_about_the_ranks_that_the_worker_carries),
         cmocka_unit_test(a_job_that_makes_no_sense_is_a_mismatch),

@@ -180,7 +180,7 @@ static void a_ring_gets_its_coordinator_back(void **state)
     assert_false(restart_may_return(&launch));
 }
 
-static void a_return_in_vain_is_the_restart_of_the_whole_job(void **state)
+static void a_return_in_vain_counts_like_any_other(void **state)
 {
     (void)state;
     launch.restarts = 1;
@@ -188,9 +188,11 @@ static void a_return_in_vain_is_the_restart_of_the_whole_job(void **state)
     options.restarts = 1;
     end_workers(EXITED(EXIT_LOST)); // before they trained
     end(0, EXITED(EXIT_LOST));
+    assert_false(restart_may_follow(&launch));
+    options.restarts = 2;
     assert_true(restart_may_follow(&launch));
     restart_begin(&launch, "nobody trained");
-    assert_int_equal(launch.restarts, 1);
+    assert_int_equal(launch.restarts, 2);
     assert_int_equal(launch.returns, 0);
 }
 
@@ -378,6 +380,85 @@ static void who_is_awaited_is_started_again_and_the_job_is_as_before(void **stat
     assert_int_equal(launch.deadline_ms, 0);
 }
 
+/* Answers may come before the launcher looks at anything else. */
+static void each_of_all_workers_is_awaited_once(void **state)
+{
+    (void)state;
+    options.restarts = 3;
+    struct member *first = lose(1, "worker 0"), *second = lose(2, "worker 1"),
+                  *third = lose(3, "worker 2");
+    assert_true(restart_take_answer(&launch, "await worker 0"));
+    assert_true(restart_take_answer(&launch, "await worker 1"));
+    assert_true(restart_may_replace(&launch, third));
+    assert_true(restart_take_answer(&launch, "await worker 2"));
+    // Whoever is looked at again would be one more than may be started.
+    assert_true(first->is_noted && second->is_noted && third->is_noted);
+}
+
+/* The one before may have been killed before it heard of the server. */
+static void before_the_start_the_next_coordinator_hears_of_those_that_were_lost_with_it(
+    void **state)
+{
+    (void)state;
+    launch.job.outlast = 60;
+    launch.placement.server_count = 2; // and two workers
+    launch.placement.worker_count = 2;
+    snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
+    struct member *server = lose(1, "server 1");
+    end(0, 9);
+    assert_true(restart_may_return(&launch)); // though it ends the job if nobody answers
+    restart_begin_return(&launch, "it was killed");
+    assert_false(server->is_noted || launch.is_certain || launch.cause[0] != '\0');
+    assert_int_equal(launch.deadline_ms, 0);
+    launch.members.list[0].is_over = false; // it is there again
+    assert_true(restart_may_replace(&launch, server));
+    assert_true(restart_take_answer(&launch, "training"));
+    server->is_noted = true;
+    end(0, 9);
+    restart_begin_return(&launch, "it was killed");
+    assert_true(server->is_noted); // the job has gone on without it
+}
+
+static void before_the_start_a_coordinator_comes_back_if_restarts_suffice_for_all(void **state)
+{
+    (void)state;
+    launch.job.outlast = 60;
+    snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
+    end(0, 9);
+    lose(2, "worker 1");
+    assert_true(restart_may_return(&launch));
+    options.restarts = 1; // that of the whole job
+    assert_false(restart_may_return(&launch));
+}
+
+static void a_program_that_has_not_begun_is_started_again_as_a_whole(void **state)
+{
+    (void)state;
+    launch.job.mode = mode_of("ring");
+    launch.job.servers = 0;
+    launch.job.outlast = 60;
+    snprintf(launch.job.model, sizeof(launch.job.model), "external:mine");
+    snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
+    end(0, 9);
+    assert_false(restart_may_return(&launch));
+    assert_true(restart_take_answer(&launch, "training"));
+    assert_true(restart_may_return(&launch));
+}
+
+static void what_the_others_do_depends_on_whether_the_job_has_begun(void **state)
+{
+    (void)state;
+    launch.job.outlast = 60;
+    assert_string_equal(restart_others_do(&launch), "the others, which have not begun, join it");
+    assert_true(restart_take_answer(&launch, "training"));
+    assert_string_equal(restart_others_do(&launch), "the others wait for it");
+    launch.job.mode = mode_of("ring");
+    launch.job.servers = 0;
+    assert_string_equal(restart_others_do(&launch), "training goes on");
+    restart_begin(&launch, "it was killed"); // the whole job
+    assert_false(launch.has_begun);
+}
+
 static void a_server_is_awaited_as_a_worker_is(void **state)
 {
     (void)state;
@@ -417,7 +498,11 @@ int main(void)
         RESTART_TEST(a_coordinator_that_has_lost_somebody_says_so),
         RESTART_TEST(nobody_of_the_attempt_before_may_be_left),
         RESTART_TEST(a_ring_gets_its_coordinator_back),
-        RESTART_TEST(a_return_in_vain_is_the_restart_of_the_whole_job),
+        RESTART_TEST(a_return_in_vain_counts_like_any_other),
+        RESTART_TEST(before_the_start_the_next_coordinator_hears_of_those_that_were_lost_with_it),
+        RESTART_TEST(before_the_start_a_coordinator_comes_back_if_restarts_suffice_for_all),
+        RESTART_TEST(a_program_that_has_not_begun_is_started_again_as_a_whole),
+        RESTART_TEST(what_the_others_do_depends_on_whether_the_job_has_begun),
         RESTART_TEST(members_of_servers_get_their_coordinator_back_without_its_fault),
         RESTART_TEST(an_interrupted_job_is_not_started_again),
         RESTART_TEST(restarts_are_counted_and_those_that_follow_quickly_have_longer_pauses),
@@ -432,6 +517,7 @@ int main(void)
         RESTART_TEST(a_worker_that_has_failed_would_do_so_again),
         RESTART_TEST(planned_workers_count),
         RESTART_TEST(who_is_awaited_is_started_again_and_the_job_is_as_before),
+        RESTART_TEST(each_of_all_workers_is_awaited_once),
         RESTART_TEST(a_server_is_awaited_as_a_worker_is),
         RESTART_TEST(nobody_is_replaced_beyond_the_count_or_after_the_coordinator),
     };

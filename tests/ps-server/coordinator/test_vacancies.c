@@ -97,6 +97,35 @@ static void who_comes_for_a_place_whose_connection_is_closed_gets_it(void **stat
     coordinator_finish(&story.coordinator);
 }
 
+static void join_anywhere(struct story *story, uint64_t peer, uint64_t process)
+{
+    const struct wire_member member = {
+        .role = ROLE_WORKER, .host = "node", .process_id = process, .cores = story->cores};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               110);
+}
+
+/* By hand, nobody says which. A place that is free is given first. */
+static void who_comes_for_any_place_gets_one_whose_connection_is_closed(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    join_anywhere(&story, 1, 201);
+    deadlines_note_closed(&story.coordinator, 1, 100);
+    join_anywhere(&story, 2, 202);
+    assert_int_equal(story.coordinator.membership.workers[1].process_id, 202);
+    assert_int_equal(story.coordinator.workers_lost, 0);
+    join_anywhere(&story, 3, 203);
+    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
+    assert_int_equal(story.coordinator.membership.workers[0].process_id, 203);
+    assert_int_equal(story.coordinator.workers_lost, 1);
+    join_anywhere(&story, 4, 204);
+    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    coordinator_finish(&story.coordinator);
+}
+
 static void the_launcher_is_asked_to_start_what_can_be_replaced(void **state)
 {
     (void)state;
@@ -251,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_worker_whose_connection_is_closed_is_replaced_in_every_mode),
         cmocka_unit_test(a_worker_that_falls_silent_is_sent_away_and_replaced),
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),
+        cmocka_unit_test(who_comes_for_any_place_gets_one_whose_connection_is_closed),
         cmocka_unit_test(the_launcher_is_asked_to_start_what_can_be_replaced),
         cmocka_unit_test(a_worker_that_has_not_joined_is_replaced),
         cmocka_unit_test(a_launcher_that_replaces_nobody_ends_the_job),

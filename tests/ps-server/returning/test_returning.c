@@ -249,6 +249,54 @@ static void one_that_does_not_come_back_is_lost(void **state)
     comeback_end(&back);
 }
 
+/* The coordinator's loss and what came behind it are one, and nobody has trained meanwhile. */
+static void who_is_lost_with_the_coordinator_is_no_loss_of_its_own(void **state)
+{
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    comeback_begin_in(&back, "ps-sync", 2, 5000);
+    back.back.alone_ms = 60;
+    assert_true(comeback_take_anew(&back, ROLE_WORKER, 0, 10)); // at 100
+    const struct sender lost = membership_called(&back.story.coordinator.membership, ROLE_SERVER, 1);
+    generation_lose(&back.story.coordinator, STATUS_UNREACHABLE, "server 1 was killed", &lost, 200);
+    assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
+    assert_int_equal(generation_next(&back.story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.number + next.restarts_before, 1);
+    assert_int_equal(next.recovery_count, 1);
+    assert_string_equal(next.recoveries[0].reason,
+                        "the coordinator was lost, and server 1 was killed");
+    assert_int_equal(next.lost_ms, 40);
+    generation_finish(&next);
+    comeback_end(&back);
+}
+
+/* It has nothing that a coordinator which has begun nothing either would have to know. */
+static void one_whose_job_has_not_begun_gives_its_place_up_and_joins_anew(void **state)
+{
+    struct comeback back;
+    (void)state;
+    memset(&back, 0, sizeof(back));
+    story_open(&back.story, "ring", COMEBACK_WORKERS, 0);
+    story_join(&back.story, 10, ROLE_WORKER, 0); // as process 100
+    struct message said = comeback_say(&back, 0, 0);
+    assert_false(returning_has_begun(&said));
+    struct slot *slot = &back.story.coordinator.membership.workers[0];
+    back.member.process_id = 999;
+    returning_release(&back.story.coordinator, &said);
+    assert_int_equal(slot->state, SLOT_JOINED); // that of another process
+    back.member.process_id = 100;
+    returning_release(&back.story.coordinator, &said);
+    assert_int_equal(slot->state, SLOT_FREE);
+    assert_int_equal(back.story.coordinator.workers_lost, 0);
+    back.back.trained_ms = 1;
+    assert_true(returning_has_begun(&said));
+    back.back.trained_ms = 0;
+    said.generation = 1; // it had begun before
+    assert_true(returning_has_begun(&said));
+    comeback_end(&back);
+}
+
 static void who_joins_anew_meanwhile_is_a_newcomer(void **state)
 {
     struct comeback back;
@@ -336,6 +384,8 @@ int main(void)
         cmocka_unit_test(who_has_no_place_is_not_taken),
         cmocka_unit_test(a_sum_that_some_have_is_sent_to_all),
         cmocka_unit_test(one_that_does_not_come_back_is_lost),
+        cmocka_unit_test(who_is_lost_with_the_coordinator_is_no_loss_of_its_own),
+        cmocka_unit_test(one_whose_job_has_not_begun_gives_its_place_up_and_joins_anew),
         cmocka_unit_test(who_joins_anew_meanwhile_is_a_newcomer),
         cmocka_unit_test(a_repeated_report_counts_and_is_not_shown_again),
         cmocka_unit_test(members_of_another_job_are_not_taken),
