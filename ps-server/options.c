@@ -79,7 +79,8 @@ static const struct option rows[] = {
      .is_valid = options_text_is_there,
      .metavar = "DIR",
      .help = "go on from the newest checkpoint of this run folder. The job's options have to be "
-             "given again: job.json there has them; --epochs may become more. Continues the folder unless --out names another one. auto: "
+             "given again: job.json there has them; --epochs may become more. Continues the folder "
+             "unless --out names another one. auto: "
              "go on in the folder of --out, if it has a checkpoint, and begin otherwise"},
     {.name = "timeline-dir",
      FIELD(TEXT, timeline_dir),

@@ -304,9 +304,8 @@ static uint32_t count_awaited(const struct launch *launch)
 static bool are_others_there(const struct launch *launch)
 {
     uint32_t left = launch->options->restarts - launch->restarts; // with the coordinator's own
-    return launch->has_begun
-               ? launch->deadline_ms == 0
-               : job_may_begin_anew(&launch->job) && count_awaited(launch) < left;
+    return launch->has_begun ? launch->deadline_ms == 0
+                             : job_may_begin_anew(&launch->job) && count_awaited(launch) < left;
 }
 
 bool restart_may_return(const struct launch *launch)

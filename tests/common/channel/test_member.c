@@ -30,7 +30,7 @@ struct coordinator {
     struct member *member;           // gets a copy of who has joined; or NULL
     const unsigned char *raw;        // instead of answer
     size_t raw_size;
-    void *(*play)(void *);           // instead of that
+    void *(*play)(void *); // instead of that
     pthread_t thread;
 };
 
@@ -43,8 +43,8 @@ static void open_at(struct coordinator *coordinator, const char *endpoint)
     assert_int_equal(
         channel_secure(coordinator->channel, security != NULL ? security : &test_insecure),
         STATUS_OK);
-    assert_int_equal(
-        transport_bind(coordinator->channel->transport, given, coordinator->endpoint), STATUS_OK);
+    assert_int_equal(transport_bind(coordinator->channel->transport, given, coordinator->endpoint),
+                     STATUS_OK);
 }
 
 static void *answer_join(void *data)

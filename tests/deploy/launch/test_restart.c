@@ -396,42 +396,29 @@ static void each_of_all_workers_is_awaited_once(void **state)
 }
 
 /* The one before may have been killed before it heard of the server. */
-static void before_the_start_the_next_coordinator_hears_of_those_that_were_lost_with_it(
-    void **state)
+static void before_the_start_a_server_is_lost_with_the_coordinator(void **state)
 {
     (void)state;
     launch.job.outlast = 60;
-    launch.placement.server_count = 2; // and two workers
-    launch.placement.worker_count = 2;
+    launch.placement.server_count = launch.placement.worker_count = 2;
     snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
     struct member *server = lose(1, "server 1");
     end(0, 9);
     assert_true(restart_may_return(&launch)); // though it ends the job if nobody answers
+    options.restarts = 1;                     // does not suffice for both, but for the whole job
+    assert_false(restart_may_return(&launch));
+    options.restarts = 2;
     restart_begin_return(&launch, "it was killed");
     assert_false(server->is_noted || launch.is_certain || launch.cause[0] != '\0');
-    assert_int_equal(launch.deadline_ms, 0);
     launch.members.list[0].is_over = false; // it is there again
     assert_true(restart_may_replace(&launch, server));
     assert_true(restart_take_answer(&launch, "training"));
     server->is_noted = true;
-    end(0, 9);
     restart_begin_return(&launch, "it was killed");
     assert_true(server->is_noted); // the job has gone on without it
 }
 
-static void before_the_start_a_coordinator_comes_back_if_restarts_suffice_for_all(void **state)
-{
-    (void)state;
-    launch.job.outlast = 60;
-    snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
-    end(0, 9);
-    lose(2, "worker 1");
-    assert_true(restart_may_return(&launch));
-    options.restarts = 1; // that of the whole job
-    assert_false(restart_may_return(&launch));
-}
-
-static void a_program_that_has_not_begun_is_started_again_as_a_whole(void **state)
+static void what_the_others_do_depends_on_whether_the_job_has_begun(void **state)
 {
     (void)state;
     launch.job.mode = mode_of("ring");
@@ -440,20 +427,10 @@ static void a_program_that_has_not_begun_is_started_again_as_a_whole(void **stat
     snprintf(launch.job.model, sizeof(launch.job.model), "external:mine");
     snprintf(launch.endpoint, sizeof(launch.endpoint), "tcp://10.0.0.1:5555");
     end(0, 9);
-    assert_false(restart_may_return(&launch));
+    assert_string_equal(restart_others_do(&launch), "the others, which have not begun, join it");
+    assert_false(restart_may_return(&launch)); // a program has nothing to go on from
     assert_true(restart_take_answer(&launch, "training"));
     assert_true(restart_may_return(&launch));
-}
-
-static void what_the_others_do_depends_on_whether_the_job_has_begun(void **state)
-{
-    (void)state;
-    launch.job.outlast = 60;
-    assert_string_equal(restart_others_do(&launch), "the others, which have not begun, join it");
-    assert_true(restart_take_answer(&launch, "training"));
-    assert_string_equal(restart_others_do(&launch), "the others wait for it");
-    launch.job.mode = mode_of("ring");
-    launch.job.servers = 0;
     assert_string_equal(restart_others_do(&launch), "training goes on");
     restart_begin(&launch, "it was killed"); // the whole job
     assert_false(launch.has_begun);
@@ -499,9 +476,7 @@ int main(void)
         RESTART_TEST(nobody_of_the_attempt_before_may_be_left),
         RESTART_TEST(a_ring_gets_its_coordinator_back),
         RESTART_TEST(a_return_in_vain_counts_like_any_other),
-        RESTART_TEST(before_the_start_the_next_coordinator_hears_of_those_that_were_lost_with_it),
-        RESTART_TEST(before_the_start_a_coordinator_comes_back_if_restarts_suffice_for_all),
-        RESTART_TEST(a_program_that_has_not_begun_is_started_again_as_a_whole),
+        RESTART_TEST(before_the_start_a_server_is_lost_with_the_coordinator),
         RESTART_TEST(what_the_others_do_depends_on_whether_the_job_has_begun),
         RESTART_TEST(members_of_servers_get_their_coordinator_back_without_its_fault),
         RESTART_TEST(an_interrupted_job_is_not_started_again),

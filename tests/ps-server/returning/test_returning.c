@@ -258,7 +258,8 @@ static void who_is_lost_with_the_coordinator_is_no_loss_of_its_own(void **state)
     comeback_begin_in(&back, "ps-sync", 2, 5000);
     back.back.alone_ms = 60;
     assert_true(comeback_take_anew(&back, ROLE_WORKER, 0, 10)); // at 100
-    const struct sender lost = membership_called(&back.story.coordinator.membership, ROLE_SERVER, 1);
+    const struct sender lost =
+        membership_called(&back.story.coordinator.membership, ROLE_SERVER, 1);
     generation_lose(&back.story.coordinator, STATUS_UNREACHABLE, "server 1 was killed", &lost, 200);
     assert_int_equal(back.story.coordinator.verdict, STATUS_AGAIN);
     assert_int_equal(generation_next(&back.story.coordinator, &next), STATUS_OK);
