@@ -163,17 +163,34 @@ static void a_run_that_nothing_explains_changes_nothing(void **state)
 }
 
 /* Each worker on a host of its own, and both hosts on one machine. */
-static void hosts_of_one_machine_share_its_cores(void **state)
+static void set_hosts_of_one_machine(double nic)
 {
-    (void)state;
     run.host_count = 2;
     snprintf(run.hosts[1].name, sizeof(run.hosts[1].name), "i");
     run.hosts[0].workers = run.hosts[1].workers = 1;
     run.hosts[1].cores = 2;
     run.hosts[0].machine = run.hosts[1].machine = 7;
+    calibration.links.nic = nic;
+}
+
+static void hosts_of_one_machine_share_its_cores(void **state)
+{
+    (void)state;
+    set_hosts_of_one_machine(1e10);
     take_as_long_as(1.5);
     take();
     check_factor(1.5);
+}
+
+/* Steps show the carriage, and how long links take as well. */
+static void runs_that_links_limit_too_are_left_out(void **state)
+{
+    (void)state;
+    set_hosts_of_one_machine(3e8);
+    take_as_long_as(1.5);
+    take();
+    check_factor(1);
+    assert_int_equal(calibration.cost_notes.count, 0);
 }
 
 static void runs_whose_messages_go_another_way_are_left_out(void **state)
@@ -202,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_that_nothing_explains_changes_nothing, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(hosts_of_one_machine_share_its_cores, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_that_links_limit_too_are_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(runs_whose_messages_go_another_way_are_left_out, set_up,
                                         tear_down),
     };
