@@ -353,9 +353,8 @@ static enum status check_checkpoints(const struct job *job, char *ret_error, siz
     return STATUS_OK;
 }
 
-/* What needs a process for each rank; the first that the job asks for, NULL: nothing. `shares`:
- * a process may have to carry several. */
-static const char *beyond_carriers(const struct job *job, bool shares)
+/* What needs a process for each rank; the first that the job asks for, NULL: nothing. */
+static const char *beyond_carriers(const struct job *job)
 {
     const struct limit limits[] = {
         {job->delay_model == DELAY_MODEL_PER_WORKER,
@@ -367,8 +366,6 @@ static const char *beyond_carriers(const struct job *job, bool shares)
         {job->compress.kind != CODEC_NONE && job_has_mode(job, MODE_RING),
          "sums that travel as they are in mode ring: --compress none"},
         {job_has_nccl(job), "sums in the order of ranks: --all-reduce auto, not nccl"},
-        {shares && job_has_gpu_servers(job), "servers that keep parameters on the host: "
-                                             "--server-device host"},
     };
     return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
 }
@@ -377,7 +374,7 @@ static const char *beyond_carriers(const struct job *job, bool shares)
  */
 static const char *beyond_redeal(const struct job *job)
 {
-    const char *sentence = beyond_carriers(job, true);
+    const char *sentence = beyond_carriers(job);
     return sentence != NULL ? sentence : beyond_checkpoints(job);
 }
 
@@ -388,9 +385,11 @@ static const char *beyond_left_out(const struct job *job)
         {has_staleness(job), "a mean over all ranks: modes ring and ps-sync"},
         {job->compress.kind != CODEC_NONE,
          "gradients that have nothing left over from steps before: --compress none"},
+        {job_has_gpu_servers(job), "servers that keep parameters on the host: --server-device "
+                                   "host"},
     };
     const char *sentence = first_asked(limits, sizeof(limits) / sizeof(limits[0]));
-    return sentence != NULL ? sentence : beyond_carriers(job, true);
+    return sentence != NULL ? sentence : beyond_carriers(job);
 }
 
 static enum status check_left_out(const struct job *job, char *ret_error, size_t error_size)
@@ -424,9 +423,9 @@ bool job_is_bound(const struct job *job, char ret_why[JOB_BOUND_BYTES])
     const char *sentence = beyond_redeal(job);
     bool has_others = job->mode.kind != MODE_LOCAL && job->workers > 1 && !job_is_external(job);
     snprintf(ret_why, JOB_BOUND_BYTES, "%s %s",
-             beyond_carriers(job, true) != NULL ? "going on needs" : "no copy holds",
+             beyond_carriers(job) != NULL ? "going on needs" : "no copy holds",
              sentence != NULL ? sentence : "");
-    return has_others && sentence != NULL && job->on_loss != ON_LOSS_REDEAL;
+    return has_others && sentence != NULL;
 }
 
 static enum status check_on_loss(const struct job *job, char *ret_error, size_t error_size)
@@ -436,7 +435,7 @@ static enum status check_on_loss(const struct job *job, char *ret_error, size_t 
     if (!job_may_redeal(job)) {
         return STATUS_OK;
     }
-    const char *sentence = shrinks ? beyond_left_out(job) : beyond_carriers(job, false);
+    const char *sentence = shrinks ? beyond_left_out(job) : beyond_carriers(job);
     if (sentence != NULL && shrinks) {
         snprintf(ret_error, error_size, "--on-loss shrink needs %s", sentence);
         return STATUS_INVALID;
@@ -472,7 +471,7 @@ static enum status check_carriers(const struct job *job, char *ret_error, size_t
                  carriers.left_out.count > 0 ? " that take part" : "");
         return STATUS_INVALID;
     }
-    const char *sentence = carriers.processes < carriers.ranks ? beyond_carriers(job, true) : NULL;
+    const char *sentence = carriers.processes < carriers.ranks ? beyond_carriers(job) : NULL;
     if (sentence != NULL) {
         snprintf(ret_error, error_size,
                  "--processes %u for %u workers keeps the bits of a process for each of them only "

@@ -155,7 +155,7 @@ void restart_plan_worker(struct launch *launch, struct member *member)
            servers = launch->placement.server_count;
     uint32_t planned = count_planned(launch), used = launch->restarts + planned;
     bool is_replacement = count_joins(launch) > 0;
-    if (count_running(launch) < launch->job.min_workers || job_has_gpu_servers(&launch->job)) {
+    if (count_running(launch) < launch->job.min_workers) {
         return; // the job fails
     }
     if ((used >= launch->options->restarts && !is_replacement) || index < servers ||

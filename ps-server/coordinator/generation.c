@@ -3,7 +3,6 @@
 
 #include "common/job/faults.h"
 #include "common/job/job_checks.h"
-#include "common/job/job_modes.h"
 #include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
@@ -106,12 +105,6 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         return false;
     }
     bool is_worker = lost->role == ROLE_WORKER;
-    if (is_worker && job_has_gpu_servers(job)) {
-        snprintf(ret_why, why_size,
-                 "servers on GPUs take one rank's gradients of each worker, so no other worker can "
-                 "carry its rank");
-        return false;
-    }
     if (!is_worker && lost->index % job->servers == 0 && job_first_server(job) == 0) {
         snprintf(ret_why, why_size, "the coordinator's own server cannot be done without");
         return false;

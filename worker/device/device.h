@@ -146,6 +146,7 @@ struct program_options {
     uint32_t batch_size;                // N of every forward
     float *params;                      // flat, host
     float *grads;                       // flat, host; NULL: a program that only evaluates
+    uint32_t kept_count;                // see struct program_exposed
     float *statistics;                  // of batch_norm, flat, host; training changes them, see
                                         // program_fetch_statistics
     const struct pixels_source *source; // inputs are bytes; NULL: pixels. See takes_bytes
@@ -234,9 +235,11 @@ struct program_joining {
 
 /* A program's vectors as others of the device see them. */
 struct program_exposed {
-    void *memory; // of the device; holds both vectors
+    void *memory; // of the device; holds all vectors
     size_t size;  // bytes
     float *params, *grads;
+    float *kept; // (kept_count, kept_stride) of the options: room for gradients of other slices
+    uint64_t kept_stride;
     uint32_t gpu; // which of the host's
 };
 

@@ -153,6 +153,7 @@ static enum status compile(struct model *model, const struct model_options *opti
         .batch_size = options->batch_size,
         .params = model->params,
         .grads = model->grads,
+        .kept_count = options->kept_count,
         .statistics = model->statistics,
         .source = options->source,
         .conv = options->conv,

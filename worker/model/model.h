@@ -23,7 +23,8 @@ struct model_options {
     enum precision precision;
     const struct pixels_source *source; // inputs are bytes, borrowed; NULL: pixels
     uint32_t gradient_count;            // vectors of gradients, see model_keep_gradients; 0: 1
-    bool has_region; // the gradients lie where other processes of this host can read them
+    uint32_t kept_count; // of the device's memory, for who exposes it: struct program_exposed
+    bool has_region;     // the gradients lie where other processes of this host can read them
 };
 
 /* Borrows device. Allocates everything that a step needs: no call below allocates. Logs what does

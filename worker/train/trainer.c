@@ -219,7 +219,7 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
     if (trainer->device_memory.vectors != NULL) {
         ret_prepared->params = trainer->exposed.params;
         ret_prepared->grads = trainer->exposed.grads;
-        ret_prepared->vectors = &trainer->exposed.grads;
+        ret_prepared->vectors = trainer->exposed_gradients;
         ret_prepared->region = &trainer->exposed_region;
         ret_prepared->device_memory = &trainer->device_memory;
     }

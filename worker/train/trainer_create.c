@@ -27,6 +27,10 @@ static enum status create_model(struct trainer *trainer, struct device *device,
     struct model_options options =
         job_model_options(job, job_batch_max(job), device, train, &trainer->source);
     options.gradient_count = carriers_gradient_count(job, trainer->ranks.count);
+    if (job_has_gpu_servers(job)) { // they take all of them where the last one's are
+        options.kept_count = options.gradient_count - 1;
+        options.gradient_count = 1;
+    }
     trainer->takes_bytes = options.source != NULL;
     enum status status = model_create(&options, device, &trainer->model);
     if (status != STATUS_OK) {
@@ -150,6 +154,30 @@ static uint64_t limit_samples(uint64_t count, uint64_t limit)
     return limit > 0 && limit < count ? limit : count;
 }
 
+static void list_exposed_gradients(struct trainer *trainer)
+{
+    const struct program_exposed *exposed = &trainer->exposed;
+    uint32_t count = carriers_gradient_count(trainer->job, trainer->ranks.count);
+    assert(count <= JOB_GPU_SERVER_WORKERS_MAX);
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        trainer->exposed_gradients[i] = exposed->kept + i * exposed->kept_stride;
+    }
+    trainer->exposed_gradients[count - 1] = exposed->grads;
+}
+
+enum status trainer_keep_gradients(struct trainer *trainer, uint32_t index)
+{
+    struct vector_device *vectors = trainer->device_memory.vectors;
+    if (vectors == NULL) {
+        model_keep_gradients(trainer->model, index);
+        return STATUS_OK;
+    }
+    enum status status =
+        vectors->ops->copy(vectors, trainer->exposed_gradients[index], trainer->exposed.grads,
+                           model_layout(trainer->model)->value_count);
+    return status == STATUS_OK ? vectors->ops->wait(vectors) : status;
+}
+
 enum status trainer_expose(struct trainer *trainer)
 {
     static const struct device_options options = {.threads = 1};
@@ -169,6 +197,7 @@ enum status trainer_expose(struct trainer *trainer)
         return status;
     }
     trainer->device_memory.vectors = vectors;
+    list_exposed_gradients(trainer);
     trainer->exposed_region =
         (struct region){.key = {.size = exposed->size}, .bytes = exposed->memory};
     status =

@@ -41,6 +41,7 @@ struct trainer {
 
     // Where servers keep parameters on a GPU, too: the device's vectors, and its memory.
     struct program_exposed exposed;
+    float *exposed_gradients[JOB_GPU_SERVER_WORKERS_MAX]; // of each slice; of the last: grads
     struct region exposed_region;
     struct sharing_device device_memory; // vectors NULL: it is not so
     struct link *link;                   // borrowed
@@ -108,6 +109,9 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
 /* For servers that keep parameters on a GPU, and take gradients there: sends the device what the
  * host has, which from then on is the older. */
 enum status trainer_expose(struct trainer *trainer);
+
+/* Of a slice before the last one, all of whose gradients are there: the next may overwrite them. */
+enum status trainer_keep_gradients(struct trainer *trainer, uint32_t index);
 
 /* What comes before the first step of a phase, where workers are unsynchronised: others may have
  * passed marks before this one had its first parameters. `step` counts those of the job that were

@@ -145,10 +145,7 @@ static enum status finish_and_keep(struct trainer *trainer, uint32_t index, uint
     for (uint32_t bucket = 0; bucket < count && status == STATUS_OK; bucket++) {
         status = finish_bucket(trainer, bucket, begun);
     }
-    if (status == STATUS_OK) {
-        model_keep_gradients(trainer->model, index);
-    }
-    return status;
+    return status == STATUS_OK ? trainer_keep_gradients(trainer, index) : status;
 }
 
 static struct step_times times_of(struct trainer *trainer)

@@ -153,7 +153,10 @@ static void servers_on_a_gpu_say_what_they_do_not_do(void **state)
                       "the remedies none and momentum");
     sample_job_resolved(SAMPLE_JOB("server-device=cuda:1", "device=cuda", "mode=ps-ssp:2"));
     sample_job_resolved(SAMPLE_JOB("server-device=cuda", "device=cuda", "checkpoint-every=3"));
-    sample_job_resolved(SAMPLE_JOB("server-device=cuda", "device=cuda", "on-loss=redeal"));
+    sample_job_resolved(
+        SAMPLE_JOB("workers=4", "processes=2", "server-device=cuda", "device=cuda"));
+    const struct job job = sample_job_resolved(SAMPLE_JOB("server-device=cuda", "device=cuda"));
+    assert_int_equal(job.on_loss, ON_LOSS_REDEAL);
     sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "on-loss=shrink"),
                       "--server-device host");
 }
@@ -172,8 +175,6 @@ static void fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep(void 
     sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "sync-bn=true"), "--no-sync-bn");
     sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ring", "compress=fp16"),
                       "--compress none");
-    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "server-device=cuda", "device=cuda"),
-                      "--server-device host");
     // All of that goes with a process for each worker.
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=4", "mode=ps-async"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=4", "sync-every=4"));

@@ -74,6 +74,8 @@ static void measure_vectors(struct cuda_program *program, const struct program_o
             program->statistic_count = op->statistics + 2 * (size_t)op->x.channels;
         }
     }
+    program->kept_count = options->kept_count;
+    program->kept_stride = cuda_aligned(program->value_count * sizeof(float)) / sizeof(float);
     program->pixel_count = options->batch_size * element_count(options->ops[0].x);
     program->input_bytes = input_bytes(options);
 }
@@ -92,6 +94,7 @@ static void lay_out_vectors(struct cuda_program *program)
     program->vector_bytes = 0;
     context->params = take(program, program->value_count * sizeof(float));
     context->grads = take(program, context->is_trained ? program->value_count * sizeof(float) : 0);
+    program->kept = take(program, program->kept_count * program->kept_stride * sizeof(float));
     context->statistics = take(program, program->statistic_count * sizeof(float));
     context->weights = take(program, context->weight_bytes);
     context->labels = take(program, context->batch * sizeof(uint32_t));
@@ -112,8 +115,9 @@ static void report_too_large(const struct cuda_program *program)
 {
     size_t free_bytes = 0, all_bytes = 0, asked = program->arena_bytes + program->vector_bytes;
     cudaMemGetInfo(&free_bytes, &all_bytes);
-    size_t fixed = (2 * program->value_count) * sizeof(float) + program->context.weight_bytes +
-                   program->context.dweight_bytes + program->context.workspace_bytes;
+    size_t fixed = ((2 + program->kept_count) * program->value_count) * sizeof(float) +
+                   program->context.weight_bytes + program->context.dweight_bytes +
+                   program->context.workspace_bytes;
     size_t sample = asked > fixed ? (asked - fixed) / program->context.batch : 1;
     size_t fitting = free_bytes > fixed && sample > 0 ? (free_bytes - fixed) / sample : 0;
     report_error("the GPU has %zu MiB free of %zu, and a batch of %u asks for %zu MiB of tensors "

@@ -30,7 +30,9 @@ struct cuda_program {
     bool is_waiting;              // backward, from this operation down, for the rest of it
     uint32_t waiting_op;
     uint32_t op_count;
-    size_t value_count, statistic_count, pixel_count;
+    uint32_t kept_count; // see program_expose
+    float *kept;         // (kept_count, kept_stride) of the vectors
+    size_t value_count, statistic_count, pixel_count, kept_stride;
     size_t input_bytes;    // of a batch, as it comes
     void *arena, *vectors; // device memory, owned
     size_t arena_bytes, vector_bytes;

@@ -31,6 +31,8 @@ enum status cuda_program_expose(struct program *base, struct program_exposed *re
         .size = program->vector_bytes,
         .params = program->context.params,
         .grads = program->context.grads,
+        .kept = program->kept,
+        .kept_stride = program->kept_stride,
         .gpu = (uint32_t)gpu,
     };
     return STATUS_OK;
