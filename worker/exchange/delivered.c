@@ -2,51 +2,22 @@
  * in common. */
 #include "worker/exchange/delivered.h"
 
+#include "common/vector/bit_sum.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define LANES      4
-#define LANE_BYTES sizeof(uint64_t)
-#define PRIME      UINT64_C(0x9E3779B185EBCA87)
 
 struct piece {
     struct span span;
-    uint32_t watched; // its index
-    uint64_t sum;
+    uint32_t watched;   // its index
+    struct bit_sum sum; // of what came there last
 };
 
 struct delivered {
     struct piece *pieces; // (piece_count) ascending; owned
     uint32_t piece_count;
 };
-
-/* Of the bits: another value at one place always gives another sum. In lanes, so that one product
- * does not wait for the one before. */
-static uint64_t sum_of(const float *values, uint64_t count)
-{
-    const unsigned char *bytes = (const unsigned char *)values;
-    uint64_t size = count * sizeof(float);
-    uint64_t lanes[LANES] = {1, 2, 3, 4};
-    for (; size >= LANES * LANE_BYTES; size -= LANES * LANE_BYTES, bytes += LANES * LANE_BYTES) {
-        uint64_t words[LANES];
-        memcpy(words, bytes, sizeof(words));
-        for (int i = 0; i < LANES; i++) {
-            lanes[i] = (lanes[i] ^ words[i]) * PRIME;
-        }
-    }
-    for (; size > 0; size -= sizeof(float), bytes += sizeof(float)) {
-        uint32_t word;
-        memcpy(&word, bytes, sizeof(word));
-        lanes[0] = (lanes[0] ^ word) * PRIME;
-    }
-    uint64_t sum = 0;
-    for (int i = 0; i < LANES; i++) {
-        sum = (sum ^ lanes[i]) * PRIME;
-    }
-    return sum;
-}
 
 /* Cuts a part, of whose begin `*watched_index` is the watched span. */
 static void add_pieces(struct delivered *delivered, struct span part, const struct span *watched,
@@ -127,7 +98,8 @@ uint32_t delivered_find_written(const struct delivered *delivered, const float *
     for (uint32_t i = first_piece(delivered, part);
          i < delivered->piece_count && is_in(&delivered->pieces[i], part); i++) {
         const struct piece *piece = &delivered->pieces[i];
-        if (sum_of(params + piece->span.offset, piece->span.count) != piece->sum) {
+        struct bit_sum sum = bit_sum_of(params + piece->span.offset, piece->span.count);
+        if (!bit_sum_equals(sum, piece->sum)) {
             return piece->watched;
         }
     }
@@ -139,6 +111,24 @@ void delivered_note(struct delivered *delivered, const float *params, struct spa
     for (uint32_t i = first_piece(delivered, part);
          i < delivered->piece_count && is_in(&delivered->pieces[i], part); i++) {
         struct piece *piece = &delivered->pieces[i];
-        piece->sum = sum_of(params + piece->span.offset, piece->span.count);
+        piece->sum = bit_sum_of(params + piece->span.offset, piece->span.count);
     }
+}
+
+uint32_t delivered_take(struct delivered *delivered, float *params, struct span part,
+                        const float *values)
+{
+    uint32_t written = DELIVERED_SAME;
+    for (uint32_t i = first_piece(delivered, part);
+         i < delivered->piece_count && is_in(&delivered->pieces[i], part); i++) {
+        struct piece *piece = &delivered->pieces[i];
+        struct bit_sum last = piece->sum;
+        struct bit_sum over =
+            bit_sum_copy(params + piece->span.offset, values + (piece->span.offset - part.offset),
+                         piece->span.count, &piece->sum);
+        if (written == DELIVERED_SAME && !bit_sum_equals(over, last)) {
+            written = piece->watched;
+        }
+    }
+    return written;
 }

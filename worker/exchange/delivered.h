@@ -27,4 +27,9 @@ uint32_t delivered_find_written(const struct delivered *delivered, const float *
 /* The part was delivered. */
 void delivered_note(struct delivered *delivered, const float *params, struct span part);
 
+/* Does both, and copies the part's values between them: in one pass over memory, which is what all
+ * of this costs. Returns what delivered_find_written would. */
+uint32_t delivered_take(struct delivered *delivered, float *params, struct span part,
+                        const float *values);
+
 #endif

@@ -324,14 +324,19 @@ static enum status take_values(struct exchange *exchange, const struct message *
 static enum status take_watched(struct exchange *exchange, const struct message *message)
 {
     struct delivered *delivered = ps_of(exchange)->delivered;
-    const float *params = exchange->options.params;
-    uint32_t none = EXCHANGE_NONE;
-    uint32_t written = delivered_find_written(delivered, params, message->span);
+    float *params = exchange->options.params;
+    uint32_t none = EXCHANGE_NONE, written;
+    enum status status = STATUS_OK;
+    if (message->encoded == NULL) {
+        written = delivered_take(delivered, params, message->span, message->values);
+    } else {
+        written = delivered_find_written(delivered, params, message->span);
+        status = take_values(exchange, message);
+        delivered_note(delivered, params, message->span);
+    }
     if (written != DELIVERED_SAME) {
         atomic_compare_exchange_strong(&exchange->written, &none, written);
     }
-    enum status status = take_values(exchange, message);
-    delivered_note(delivered, params, message->span);
     return status;
 }
 

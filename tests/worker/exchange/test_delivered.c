@@ -106,6 +106,36 @@ static void what_was_delivered_is_what_the_next_ones_are_compared_with(void **st
     delivered_destroy(delivered);
 }
 
+/* As the three steps one by one. */
+static void taking_a_part_compares_copies_and_notes(void **state)
+{
+    (void)state;
+    float values[VALUES], wanted[VALUES], news[VALUES];
+    struct delivered *delivered = created(values);
+    for (uint32_t i = 0; i < VALUES; i++) {
+        news[i] = -(float)i;
+    }
+    for (uint32_t i = 0; i < layout.bucket_count * SHARDS; i++) {
+        struct span part = span_part(layout.buckets[i / SHARDS], SHARDS, i % SHARDS);
+        memcpy(wanted, values, sizeof(wanted));
+        for (uint64_t k = part.offset; k < part.offset + part.count; k++) {
+            wanted[k] = news[k];
+        }
+        assert_int_equal(delivered_take(delivered, values, part, news + part.offset),
+                         DELIVERED_SAME);
+        assert_memory_equal(values, wanted, sizeof(wanted)); // and nothing beside it
+        assert_int_equal(find_any(delivered, values), DELIVERED_SAME);
+        if (part.count > 0) {
+            values[part.offset + part.count - 1] = 7;
+            uint32_t found = find_any(delivered, values);
+            assert_int_equal(delivered_take(delivered, values, part, news + part.offset), found);
+            assert_int_equal(find_any(delivered, values), DELIVERED_SAME);
+        }
+    }
+    assert_memory_equal(values, news, sizeof(values));
+    delivered_destroy(delivered);
+}
+
 static void more_shards_than_values_leave_some_without_a_part(void **state)
 {
     (void)state;
@@ -243,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_change_of_any_value_is_found_in_its_part_and_its_span),
         cmocka_unit_test(values_that_change_places_are_found),
         cmocka_unit_test(what_was_delivered_is_what_the_next_ones_are_compared_with),
+        cmocka_unit_test(taking_a_part_compares_copies_and_notes),
         cmocka_unit_test(more_shards_than_values_leave_some_without_a_part),
         cmocka_unit_test(what_an_answer_is_written_over_is_told_once),
         cmocka_unit_test(parameters_are_not_watched_where_means_come),
