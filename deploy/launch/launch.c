@@ -12,6 +12,7 @@
 #include "deploy/hosts/placement.h"
 #include "deploy/launch/fetch.h"
 #include "deploy/launch/handover.h"
+#include "deploy/launch/join_line.h"
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/launch_start.h"
 #include "deploy/launch/launch_timeline.h"
@@ -130,6 +131,7 @@ static enum status start_all(struct launch *launch)
     status = await_endpoint(launch);
     if (status == STATUS_OK) {
         launch_timeline_remove_old(launch); // the coordinator has taken the job
+        join_line_print(launch);
     }
     for (uint32_t i = 1; i < launch->placement.server_count && status == STATUS_OK; i++) {
         status = launch_start_server(launch, i);

@@ -20,11 +20,10 @@
 
 #define COMMAND_BYTES 2048
 
-/* The command that `ps` prints once it listens. */
-static void read_command(const struct program_run *ps, const char *folder,
+/* The command that a program prints behind these words. */
+static void read_command(const struct program_run *ps, const char *folder, const char *start,
                          char command[COMMAND_BYTES])
 {
-    static const char start[] = "waiting for 1 worker: ";
     const char *at;
     char events[4096];
     programs_wait_for_file(folder, strrchr(ps->output_path, '/') + 1);
@@ -33,7 +32,7 @@ static void read_command(const struct program_run *ps, const char *folder,
     while ((at = strstr(program_output(ps), start)) == NULL || strchr(at, '\n') == NULL) {
         struct pollfd item = {.fd = watch, .events = POLLIN};
         if (poll(&item, 1, 60000) == 0) {
-            fail_msg("ps invites nobody: %s", program_output(ps));
+            fail_msg("nobody is invited: %s", program_output(ps));
         }
         assert_true(read(watch, events, sizeof(events)) > 0);
     }
@@ -75,7 +74,7 @@ static void the_command_that_ps_prints_can_be_pasted_anywhere(void **state)
             "--limit-train", "120", "--eval",  "none",   "--device", "ref"};
         memcpy(args + 14, ways[i], sizeof(ways[i]));
         program_start(&ps, folder, "ps-server/ps", false, args, NULL);
-        read_command(&ps, folder, command);
+        read_command(&ps, folder, "waiting for 1 worker: ", command);
         int code = paste(command);
         if (code != 0 || program_wait(&ps) != 0) {
             fail_msg("%d from: %s\n%s", code, command, program_output(&ps));
@@ -207,6 +206,38 @@ static void a_worker_joins_a_job_that_is_under_way(void **state)
     programs_remove_folder(folder);
 }
 
+/* The launcher starts one process for two ranks. */
+static void the_command_that_a_run_prints_lets_a_worker_join(void **state)
+{
+    (void)state;
+    struct program_run run = {.announce_fd = -1};
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 8], command[COMMAND_BYTES];
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/run", folder);
+    const char *const args[] = {
+        "run",           "-n",          "2",
+        "--processes",   "1",           "--mode",
+        "ring",          "--model",     "lenet5",
+        "--data",        "synthetic",   "--steps",
+        "100",           "--device",    "ref",
+        "--limit-train", "120",         "--eval",
+        "none",          "--straggler", "dist=exponential:mean=40ms,share=1",
+        "--out",         out,           NULL};
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    read_command(&run, folder, "where a place is free, a worker joins by: ", command);
+    programs_wait_for_file(out, "job.json"); // it trains
+    int joined = paste(command);
+    int code = program_wait(&run);
+    if (joined != 0 || code != 0) {
+        fail_msg("%d and %d from: %s\n%s", joined, code, command, program_output(&run));
+    }
+    json_t *summary = programs_read_json(out, "summary.json");
+    assert_int_equal(json_integer_value(json_object_get(summary, "restarts")), 1);
+    assert_int_equal(json_integer_value(json_object_get(summary, "workers_lost")), 0);
+    json_decref(summary);
+    programs_remove_folder(folder);
+}
+
 static void a_join_without_a_place_for_it_is_refused(void **state)
 {
     (void)state;
@@ -232,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_command_that_ps_prints_can_be_pasted_anywhere),
         cmocka_unit_test(a_worker_joins_a_job_that_is_under_way),
+        cmocka_unit_test(the_command_that_a_run_prints_lets_a_worker_join),
         cmocka_unit_test(a_join_without_a_place_for_it_is_refused),
         cmocka_unit_test(a_coordinator_that_cannot_say_where_it_listens_leaves_a_summary),
         cmocka_unit_test(every_command_works_where_the_folder_of_images_is_exported),
