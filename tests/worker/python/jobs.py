@@ -89,6 +89,13 @@ def warm_python() -> str:
     return str(client)
 
 
+def command(out: Path, program: list[str], *options: str, workers: int = 2, mode: str = "ring",
+            python: str = sys.executable) -> list[str]:
+    """That runs a script with its arguments."""
+    return [str(BUILD / "deploy" / "ringside"), "run", "-n", str(workers), "--mode", mode, "--out",
+            str(out), *options, "--", python, *program]
+
+
 def run_file(
     out: Path,
     program: list[str],
@@ -100,8 +107,7 @@ def run_file(
 ) -> Ended:
     """Runs a script that is there already, with its arguments."""
     ended = subprocess.run(
-        [str(BUILD / "deploy" / "ringside"), "run", "-n", str(workers), "--mode", mode, "--out",
-         str(out), *options, "--", python, *program],
+        command(out, program, *options, workers=workers, mode=mode, python=python),
         env=environment(**(variables or {})), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
     return Ended(ended.returncode, ended.stdout, out)

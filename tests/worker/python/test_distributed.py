@@ -1,4 +1,4 @@
-"""The backend of torch.distributed, against closed forms, plain torch and gloo."""
+"""The backend of torch.distributed, against closed forms, plain torch and gloo; and hvd beside gloo."""
 
 from __future__ import annotations
 
@@ -165,13 +165,13 @@ def test_what_the_backend_has_not_is_refused_by_name(
 
 
 TRAIN = """
-def train(parallel, rank, size, hook=None, **options):
+def train(parallel, rank, size, hook=None, finish=lambda optimizer, model: optimizer, **options):
     torch.manual_seed(rank)
     model = torch.nn.Sequential(torch.nn.Linear(6, 400), torch.nn.Tanh(), torch.nn.Linear(400, 3))
     model = parallel(model, **options)
     if hook is not None:
         hook(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = finish(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model)
     generator = torch.Generator().manual_seed(7)
     features = torch.randn(48, 6, generator=generator)
     labels = features.sum(1).gt(0).long() + features[:, 0].gt(1).long()
@@ -190,6 +190,24 @@ HOOK = ("lambda model: model.register_comm_hook(ringside.torch.distributed.Excha
         "ringside.torch.distributed.exchange_hook), bucket_cap_mb=0.003")
 
 
+HVD = """
+import sys, torch
+import ringside.torch as hvd
+torch.set_num_threads(1)
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+""" + TRAIN + """
+def with_first_parameters(model):
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    return model
+
+def distributed(optimizer, model):
+    return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+
+result = train(with_first_parameters, rank, size, finish=distributed)
+""" + SAVED
+
+
 def gloo(rank: int, size: int, folder: str) -> None:
     from torch.nn.parallel import DistributedDataParallel
 
@@ -202,9 +220,9 @@ def gloo(rank: int, size: int, folder: str) -> None:
     torch.save(result, f"{folder}/gloo.{rank}")
 
 
-def trained(folder: Path, script: str, workers: int) -> list[torch.Tensor]:
-    completed(folder, script, workers=workers, prelude="")
-    path = max(folder.glob("ring-*"), key=os.path.getmtime)
+def trained(folder: Path, script: str, workers: int, mode: str = "ring") -> list[torch.Tensor]:
+    completed(folder, script, workers=workers, mode=mode, prelude="")
+    path = max(folder.glob(f"{mode}-*"), key=os.path.getmtime)
     return [torch.load(path / f"train.py.{rank}") for rank in range(workers)]
 
 
@@ -218,6 +236,15 @@ def test_distributed_data_parallel_trains_as_with_gloo(
     for result in results:
         assert torch.equal(result, results[0])
     assert torch.allclose(results[0], torch.load(tmp_path / "gloo.0"), atol=1e-5)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_distributed_optimizer_trains_as_ddp_with_gloo(tmp_path: Path, workers: int) -> None:
+    torch.multiprocessing.spawn(gloo, (workers, str(tmp_path)), workers)  # type: ignore[attr-defined]
+    wanted = torch.load(tmp_path / "gloo.0")
+    for mode in ("ring", "ps-sync"):
+        for result in trained(tmp_path, HVD, workers, mode):
+            assert torch.allclose(result, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("how", ["", HOOK], ids=["reduced", "hooked"])

@@ -51,11 +51,10 @@ def test_one_process_in_ring_has_the_bits_of_plain_torch(tmp_path: Path, optimiz
     assert completed(tmp_path, script, workers=1).values() == [plain(script)]
 
 
-@pytest.mark.parametrize(("optimizer", "sizes"), [(MOMENTUM, (1, 2, 3)), (ADAM, (2, 3, 4))])
-def test_ring_and_ps_sync_end_with_the_same_bits(tmp_path: Path, optimizer: str,
-                                                 sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("optimizer", [MOMENTUM, ADAM])
+def test_ring_and_ps_sync_end_with_the_same_bits(tmp_path: Path, optimizer: str) -> None:
     script = TRAIN.format(optimizer=optimizer)
-    for workers in sizes:
+    for workers in (1, 2, 3, 4):
         ring = completed(tmp_path, script, *OPTIONS[optimizer], workers=workers,
                          variables={"RINGSIDE_UPDATES": "job"})
         servers = completed(tmp_path, script, *OPTIONS[optimizer], workers=workers,

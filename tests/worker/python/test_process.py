@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
-from jobs import SOURCE, completed, run
+from jobs import LIMIT, PRELUDE, SOURCE, Ended, command, completed, environment, run
 
 TRAIN = """
 model = make_model()
@@ -67,6 +71,37 @@ while True:
         {end}
 """, *SGD)
     assert ended.code == 1 and "worker 1" in ended.summary["reason"], ended.text
+
+
+@pytest.mark.parametrize("mode", ["ring", "ps-async"])
+def test_an_interrupt_ends_the_job_and_its_processes(tmp_path: Path, mode: str) -> None:
+    """As Ctrl-C does, while both train."""
+    script, out = tmp_path / "train.py", tmp_path / "run"
+    script.write_text(PRELUDE + TRAIN + """
+import os
+step()
+print("trains", os.getpid(), flush=True)
+while True:
+    step()
+""")
+    job = subprocess.Popen(command(out, [str(script)], *SGD, mode=mode), env=environment(), text=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    killer = threading.Timer(LIMIT, job.kill)
+    killer.start()
+    text = ""
+    processes: list[str] = []
+    assert job.stdout
+    for line in job.stdout:
+        text += line
+        told = re.findall(r"] trains (\d+)$", line)
+        processes += told
+        if told and len(processes) == 2:
+            job.send_signal(signal.SIGINT)
+    ended = Ended(job.wait(), text, out)
+    killer.cancel()
+    assert ended.code == 130 and ended.summary["outcome"] == "failed", ended.text
+    assert "interrupted by SIGINT (Ctrl-C)" in ended.summary["reason"]
+    assert len(processes) == 2 and not any(os.path.exists(f"/proc/{process}") for process in processes)
 
 
 @pytest.mark.parametrize("end", ["sys.exit('no images in /data')",
