@@ -77,7 +77,7 @@ static void add_worker(struct line *line, const struct launch *launch)
     ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[size > 0 ? size : 0] = '\0';
     command_text_quote(size > 0 ? self : "ringside", quoted, sizeof(quoted));
-    add(line, "where a place is free, a worker joins by: %s join %s", quoted, launch->endpoint);
+    add(line, "if a place is free, another worker can join: %s join %s", quoted, launch->endpoint);
     add_keys(line, launch);
     add_addresses(line, launch);
 }
@@ -86,7 +86,8 @@ static void add_program(struct line *line, const struct launch *launch)
 {
     char program[JOIN_LINE_BYTES / 2];
     bool is_whole = command_text_write_line(launch->options->program, program, sizeof(program));
-    add(line, "where a place is free, a process joins by: RINGSIDE_SERVER=%s ", launch->endpoint);
+    add(line, "if a place is free, another process can join: RINGSIDE_SERVER=%s ",
+        launch->endpoint);
     add_keys(line, launch);
     add_addresses(line, launch);
     add(line, "%s", is_whole ? program : "PROGRAM");

@@ -224,7 +224,7 @@ static void the_command_that_a_run_prints_lets_a_worker_join(void **state)
         "none",          "--straggler", "dist=exponential:mean=40ms,share=1",
         "--out",         out,           NULL};
     program_start(&run, folder, "deploy/ringside", false, args, NULL);
-    read_command(&run, folder, "where a place is free, a worker joins by: ", command);
+    read_command(&run, folder, "if a place is free, another worker can join: ", command);
     programs_wait_for_file(out, "job.json"); // it trains
     int joined = paste(command);
     int code = program_wait(&run);

@@ -62,7 +62,7 @@ static void expect_command(const char *expected)
     ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
     assert_true(size > 0);
     self[size] = '\0';
-    snprintf(whole, sizeof(whole), "where a place is free, a worker joins by: %s %s", self,
+    snprintf(whole, sizeof(whole), "if a place is free, another worker can join: %s %s", self,
              expected);
     expect_line(whole);
 }
@@ -133,12 +133,13 @@ static void a_program_finds_the_job_by_variables(void **state)
     options.program = program;
     launch.job.on_loss = ON_LOSS_COMMIT;
     snprintf(host_options.port_range, sizeof(host_options.port_range), "4000-4010");
-    expect_line("where a place is free, a process joins by: RINGSIDE_SERVER=" ENDPOINT
+    expect_line("if a place is free, another process can join: RINGSIDE_SERVER=" ENDPOINT
                 " RINGSIDE_INSECURE=true RINGSIDE_BIND=0.0.0.0 RINGSIDE_PORT_RANGE=4000-4010 "
                 "python3 'my train.py'");
     be_private();
-    expect_line("where a place is free, a process joins by: RINGSIDE_SERVER=ipc:///proc/4711/fd/13 "
-                "python3 'my train.py'");
+    expect_line(
+        "if a place is free, another process can join: RINGSIDE_SERVER=ipc:///proc/4711/fd/13 "
+        "python3 'my train.py'");
 }
 
 static void a_long_command_line_is_left_to_the_user(void **state)
@@ -150,8 +151,9 @@ static void a_long_command_line_is_left_to_the_user(void **state)
     options.program = longer;
     launch.job.on_loss = ON_LOSS_COMMIT;
     be_private();
-    expect_line("where a place is free, a process joins by: RINGSIDE_SERVER=ipc:///proc/4711/fd/13 "
-                "PROGRAM");
+    expect_line(
+        "if a place is free, another process can join: RINGSIDE_SERVER=ipc:///proc/4711/fd/13 "
+        "PROGRAM");
 }
 
 int main(void)
