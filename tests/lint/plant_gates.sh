@@ -118,6 +118,7 @@ done >$build/meson-logs/\$log.json
 END
 cat >"$folder/gate" <<END
 cd $folder
+unset RINGSIDE_TEST_PATIENCE
 results=$folder jobs=2 launcher=() bounded=()
 bound_tests() { :; }
 . $tests/support/steps.sh
