@@ -70,7 +70,7 @@ static void any_other_bit_gives_another_sum(void **state)
     float values[COUNT];
     fill(values, COUNT, 4);
     struct bit_sum sum = bit_sum_of(values, COUNT);
-    for (size_t i = 0; i < COUNT * 32; i++) {
+    for (size_t i = 0; i < (size_t)COUNT * 32; i++) {
         float before = values[i / 32];
         uint32_t bits;
         memcpy(&bits, &before, sizeof(bits));
