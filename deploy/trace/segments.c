@@ -298,6 +298,18 @@ static void find_release(const struct maker *maker, size_t index)
     }
 }
 
+/* A piece of another thread ended a wait, if it is the latest of those that ended, or were under
+ * way, within it. */
+static void end_wait(const struct maker *maker, struct segment *wait, size_t piece)
+{
+    uint64_t end_ns = maker->segments->list[piece].end_ns;
+    uint64_t at_ns = end_ns < wait->end_ns ? end_ns : wait->end_ns;
+    if (at_ns > wait->begin_ns && (wait->cause == SEGMENT_NONE || at_ns > wait->cause_ns)) {
+        wait->cause = piece;
+        wait->cause_ns = at_ns;
+    }
+}
+
 /* What a thread of the same process was at when a wait ended, if it was at it within the wait. */
 static void find_within(const struct maker *maker, struct segment *segment, enum trace_thread which)
 {
@@ -308,15 +320,8 @@ static void find_within(const struct maker *maker, struct segment *segment, enum
             continue;
         }
         size_t last = segments_before(maker->segments, i, segment->end_ns);
-        if (last == SEGMENT_NONE) {
-            continue;
-        }
-        uint64_t end_ns = maker->segments->list[last].end_ns;
-        uint64_t at_ns = end_ns < segment->end_ns ? end_ns : segment->end_ns;
-        if (at_ns > segment->begin_ns &&
-            (segment->cause == SEGMENT_NONE || at_ns > segment->cause_ns)) {
-            segment->cause = last;
-            segment->cause_ns = at_ns;
+        if (last != SEGMENT_NONE) {
+            end_wait(maker, segment, last);
         }
     }
 }
@@ -341,24 +346,18 @@ static void find_read(const struct maker *maker, struct segment *wait)
             continue;
         }
         size_t last = segments_before(segments, i, wait->end_ns);
-        while (last != SEGMENT_NONE && last > segments->first[i] &&
+        // Reads before one that ended too early have ended earlier.
+        while (last != SEGMENT_NONE && segments->list[last].end_ns > wait->begin_ns &&
                !is_same_batch(maker, wait, &segments->list[last])) {
-            last--;
+            last = last > segments->first[i] ? last - 1 : SEGMENT_NONE;
         }
-        if (last == SEGMENT_NONE || !is_same_batch(maker, wait, &segments->list[last])) {
-            continue;
-        }
-        uint64_t end_ns = segments->list[last].end_ns;
-        uint64_t at_ns = end_ns < wait->end_ns ? end_ns : wait->end_ns;
-        if (at_ns > wait->begin_ns && (wait->cause == SEGMENT_NONE || at_ns > wait->cause_ns)) {
-            wait->cause = last;
-            wait->cause_ns = at_ns;
+        if (last != SEGMENT_NONE) {
+            end_wait(maker, wait, last);
         }
     }
 }
 
-/* Whether a thread was waiting for a batch when its read began: then it was not what held that up.
- */
+/* Whether a thread waited for a batch when its read began: then it was not what held that up. */
 static bool awaits_batch(const struct maker *maker, uint32_t thread, const struct segment *read)
 {
     size_t index = segments_before(maker->segments, thread, read->begin_ns);
