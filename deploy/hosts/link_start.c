@@ -133,8 +133,7 @@ static enum status start_there(struct host_link *link)
     struct ssh_command by_ssh;
     struct srun_command by_srun;
     char script[SSH_SCRIPT_BYTES], own[PROGRAMS_PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    own[size > 0 ? size : 0] = '\0';
+    programs_find_own(own, sizeof(own));
     if (ssh_agent_script(link->options->place, own, link->options->timeout, script) != STATUS_OK) {
         return STATUS_INVALID;
     }

@@ -4,13 +4,13 @@
 
 #include "common/job/carriers.h"
 #include "deploy/system/command_text.h"
+#include "deploy/system/programs.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EVERYWHERE "0.0.0.0" // where one listens that comes from whatever host
 
@@ -74,9 +74,8 @@ static void add_addresses(struct line *line, const struct launch *launch)
 static void add_worker(struct line *line, const struct launch *launch)
 {
     char self[PATH_MAX], quoted[PATH_MAX + 64];
-    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[size > 0 ? size : 0] = '\0';
-    command_text_quote(size > 0 ? self : "ringside", quoted, sizeof(quoted));
+    programs_find_own(self, sizeof(self));
+    command_text_quote(self[0] != '\0' ? self : "ringside", quoted, sizeof(quoted));
     add(line, "if a place is free, another worker can join: %s join %s", quoted, launch->endpoint);
     add_keys(line, launch);
     add_addresses(line, launch);

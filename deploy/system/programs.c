@@ -36,11 +36,16 @@ static void make_path(const char *from, const char *place, char ret_path[PROGRAM
              place);
 }
 
+void programs_find_own(char *ret_path, size_t path_size)
+{
+    ssize_t size = readlink("/proc/self/exe", ret_path, path_size - 1);
+    ret_path[size > 0 ? size : 0] = '\0';
+}
+
 enum status programs_find(struct programs *ret_programs)
 {
     char self[PROGRAMS_PATH_MAX / 2];
-    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[size > 0 ? size : 0] = '\0';
+    programs_find_own(self, sizeof(self));
     char *slash = strrchr(self, '/');
     if (slash != NULL) {
         *slash = '\0';

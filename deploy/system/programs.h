@@ -13,6 +13,9 @@ struct programs {
     char ps[PROGRAMS_PATH_MAX], worker[PROGRAMS_PATH_MAX];
 };
 
+/* The path of this program; "": it is not known. */
+void programs_find_own(char *ret_path, size_t path_size);
+
 /* Beside this program (build tree, or installed), or in RINGSIDE_LIBEXEC. Logs. */
 enum status programs_find(struct programs *ret_programs);
 
