@@ -20,6 +20,7 @@
 
 #include "common/base/status.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +50,10 @@ enum status keys_generate(struct keys **ret_keys);
 /* Reads a file; "-" is standard input, which has to end within half a minute. Refuses a file that
  * is not a regular one, that belongs to another user (but root), or that others may read. Logs. */
 enum status keys_read(const char *path, struct keys **ret_keys);
+
+/* The file's path from any folder, for a command that somebody pastes; "FILE" if it has none: its
+ * keys came by standard input, or it is gone. */
+void keys_path(const char *file, char ret_path[PATH_MAX]);
 
 /* Wipes them. NULL is fine. */
 void keys_destroy(struct keys *keys);

@@ -162,6 +162,13 @@ enum status keys_read(const char *path, struct keys **ret_keys)
     return status;
 }
 
+void keys_path(const char *file, char ret_path[PATH_MAX])
+{
+    if (strcmp(file, "-") == 0 || realpath(file, ret_path) == NULL) {
+        snprintf(ret_path, PATH_MAX, "FILE");
+    }
+}
+
 enum status keys_write(const struct keys *keys, int fd)
 {
     char *text = text_create();

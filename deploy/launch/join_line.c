@@ -2,6 +2,7 @@
  * own with the variables that it finds its job by. */
 #include "deploy/launch/join_line.h"
 
+#include "common/base/shell_word.h"
 #include "common/job/carriers.h"
 #include "deploy/system/command_text.h"
 #include "deploy/system/programs.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVERYWHERE "0.0.0.0" // where one listens that comes from whatever host
+#define EVERYWHERE "0.0.0.0" // where a worker of another host listens: at all of its addresses
 
 struct line {
     char *text;
@@ -35,7 +36,7 @@ static void add_setting(struct line *line, const struct launch *launch, const ch
                         const char *variable, const char *value)
 {
     char quoted[PATH_MAX + 64];
-    command_text_quote(value, quoted, sizeof(quoted));
+    shell_word_quote(value, quoted, sizeof(quoted));
     if (launch->options->program != NULL) {
         add(line, "%s=%s ", variable, quoted);
     } else {
@@ -45,14 +46,13 @@ static void add_setting(struct line *line, const struct launch *launch, const ch
 
 static void add_keys(struct line *line, const struct launch *launch)
 {
-    const char *keys = launch->launcher->options->security.keys;
     char path[PATH_MAX];
     if (launch->options->security->is_insecure) {
         add(line, "%s",
             launch->options->program != NULL ? "RINGSIDE_INSECURE=true " : " --insecure");
     } else if (!launch->is_private) {
-        bool is_file = strcmp(keys, "-") != 0 && realpath(keys, path) != NULL;
-        add_setting(line, launch, "--keys", "RINGSIDE_KEYS", is_file ? path : "FILE");
+        keys_path(launch->launcher->options->security.keys, path);
+        add_setting(line, launch, "--keys", "RINGSIDE_KEYS", path);
     }
 }
 
@@ -75,7 +75,7 @@ static void add_worker(struct line *line, const struct launch *launch)
 {
     char self[PATH_MAX], quoted[PATH_MAX + 64];
     programs_find_own(self, sizeof(self));
-    command_text_quote(self[0] != '\0' ? self : "ringside", quoted, sizeof(quoted));
+    shell_word_quote(self[0] != '\0' ? self : "ringside", quoted, sizeof(quoted));
     add(line, "if a place is free, another worker can join: %s join %s", quoted, launch->endpoint);
     add_keys(line, launch);
     add_addresses(line, launch);

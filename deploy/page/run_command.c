@@ -2,6 +2,7 @@
 #include "deploy/page/run_command.h"
 
 #include "common/base/printable.h"
+#include "common/base/shell_word.h"
 #include "common/job/job_options.h"
 #include "common/job/job_text.h"
 #include "deploy/system/command_text.h"
@@ -47,7 +48,7 @@ static void append(char ret_text[COMMAND_TEXT_BYTES], const char *word)
 {
     char quoted[COMMAND_TEXT_BYTES];
     size_t used = strlen(ret_text);
-    command_text_quote(word, quoted, sizeof(quoted));
+    shell_word_quote(word, quoted, sizeof(quoted));
     snprintf(ret_text + used, COMMAND_TEXT_BYTES - used, "%s%s", used > 0 ? " " : "", quoted);
 }
 

@@ -2,30 +2,12 @@
 #include "deploy/system/command_text.h"
 
 #include "common/base/printable.h"
+#include "common/base/shell_word.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void command_text_quote(const char *argument, char *ret_text, size_t text_size)
-{
-    // What no shell takes for anything else. A tilde is, at the front.
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "@%+=:,./_-";
-    if (argument[0] != '\0' && argument[strspn(argument, safe)] == '\0') {
-        snprintf(ret_text, text_size, "%s", argument);
-        return;
-    }
-    size_t used = 0;
-    ret_text[used++] = '\'';
-    for (const char *at = argument; *at != '\0' && used + 6 < text_size; at++) {
-        used +=
-            (size_t)snprintf(ret_text + used, text_size - used, *at == '\'' ? "'\\''" : "%c", *at);
-    }
-    ret_text[used++] = '\'';
-    ret_text[used] = '\0';
-}
 
 /* Appends an argument. False: there is no more room. */
 static bool append(const char *argument, char ret_text[COMMAND_TEXT_BYTES])
@@ -33,7 +15,7 @@ static bool append(const char *argument, char ret_text[COMMAND_TEXT_BYTES])
     char quoted[COMMAND_TEXT_BYTES];
     size_t used = strlen(ret_text), room = COMMAND_TEXT_BYTES - used;
     assert(argument != NULL);
-    command_text_quote(argument, quoted, sizeof(quoted));
+    shell_word_quote(argument, quoted, sizeof(quoted));
     int wrote = snprintf(ret_text + used, room, "%s%s", used > 0 ? " " : "", quoted);
     return wrote > 0 && (size_t)wrote < room;
 }
@@ -84,7 +66,7 @@ static char *line_of(const char *argument)
         if (needs_escapes(argument, printable)) {
             escape(argument, text, size);
         } else {
-            command_text_quote(argument, text, size);
+            shell_word_quote(argument, text, size);
         }
     } else {
         free(text);

@@ -8,10 +8,6 @@
 
 #define COMMAND_TEXT_BYTES 4096
 
-/* An argument as a shell takes it whole: bare if nothing in it means anything to a shell, otherwise
- * in single quotes. Cut at text_size, which is at least 8. */
-void command_text_quote(const char *argument, char *ret_text, size_t text_size);
-
 /* "ringside compare ..." from the arguments of a command, quoted. Cut where it is too long. */
 void command_text_write(int argc, char **argv, char ret_text[COMMAND_TEXT_BYTES]);
 

@@ -351,6 +351,22 @@ static void a_file_as_standard_input_is_checked_like_any(void **state)
     temp_folder_destroy(folder);
 }
 
+static void the_path_of_a_file_holds_from_any_folder(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), path[PATH_MAX], dotted[PATH_MAX], expected[PATH_MAX];
+    temp_folder_write(folder, "job.keys", "", 0);
+    snprintf(dotted, sizeof(dotted), "%s/./job.keys", folder);
+    assert_non_null(realpath(dotted, expected));
+    keys_path(dotted, path);
+    assert_string_equal(path, expected);
+    keys_path("-", path);
+    assert_string_equal(path, "FILE");
+    keys_path("/nowhere/at/all", path);
+    assert_string_equal(path, "FILE");
+    temp_folder_destroy(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +383,7 @@ int main(void)
         cmocka_unit_test(what_is_no_key_file_is_refused_at_once),
         cmocka_unit_test(keys_come_over_a_pipe),
         cmocka_unit_test(a_file_as_standard_input_is_checked_like_any),
+        cmocka_unit_test(the_path_of_a_file_holds_from_any_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,39 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static void plain_arguments_stay_bare(void **state)
-{
-    (void)state;
-    static const char *const arguments[] = {"--lr",       "0.01",         "--modes", "ps-sync,ring",
-                                            "--out=a/b_", "cifar10:/d/x", "-n"};
-    for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
-        char quoted[64];
-        command_text_quote(arguments[i], quoted, sizeof(quoted));
-        assert_string_equal(quoted, arguments[i]);
-    }
-}
-
-/* The oracle is a shell. */
-static void a_shell_reads_every_argument_as_it_was(void **state)
-{
-    (void)state;
-    static const char *const arguments[] = {
-        "",      "it's", "'",          "a b", "#x",  "[a]", "~",   "~root", "!x", "$HOME", "`id`",
-        "\"q\"", "a\\",  "two\nlines", "*",   "a;b", "a|b", "<x>", "{a,b}", "?",  "&",     "(x)"};
-    for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
-        char quoted[64], script[128], output[64];
-        command_text_quote(arguments[i], quoted, sizeof(quoted));
-        snprintf(script, sizeof(script), "printf '%%s|' %s", quoted);
-        const char *const argv[] = {"/bin/sh", "-c", script, NULL};
-        const struct process_run_options options = {.argv = argv, .input = ""};
-        int code = -1;
-        assert_int_equal(process_run(&options, output, sizeof(output), &code), STATUS_OK);
-        assert_int_equal(code, 0);
-        assert_int_equal(strlen(output), strlen(arguments[i]) + 1);
-        assert_memory_equal(output, arguments[i], strlen(arguments[i]));
-    }
-}
-
 static void a_command_is_its_arguments_and_a_program_has_a_name_of_its_own(void **state)
 {
     (void)state;
@@ -106,20 +73,6 @@ static void a_line_without_room_is_no_line(void **state)
     }
 }
 
-static void a_long_argument_is_cut_and_its_quotes_are_closed(void **state)
-{
-    (void)state;
-    for (size_t size = 8; size < 40; size++) {
-        char quoted[64];
-        memset(quoted, '#', sizeof(quoted));
-        command_text_quote("''", quoted, size);
-        size_t length = strlen(quoted);
-        assert_in_range(length, 2, size - 1);
-        assert_int_equal(quoted[length - 1], '\'');
-        assert_int_equal(quoted[size], '#');
-    }
-}
-
 static void the_command_begins_with_ringside(void **state)
 {
     (void)state;
@@ -133,12 +86,9 @@ static void the_command_begins_with_ringside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_arguments_stay_bare),
-        cmocka_unit_test(a_shell_reads_every_argument_as_it_was),
         cmocka_unit_test(a_command_is_its_arguments_and_a_program_has_a_name_of_its_own),
         cmocka_unit_test(a_line_of_plain_text_has_every_argument_as_it_was),
         cmocka_unit_test(a_line_without_room_is_no_line),
-        cmocka_unit_test(a_long_argument_is_cut_and_its_quotes_are_closed),
         cmocka_unit_test(the_command_begins_with_ringside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
