@@ -406,14 +406,6 @@ enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
     return check_state(coordinator, now_ms, ret_culprit, reason);
 }
 
-/* Workers, then servers. */
-static struct slot *slot_at(const struct membership *membership, uint32_t index)
-{
-    return index < membership->worker_count
-               ? &membership->workers[index]
-               : &membership->servers[index - membership->worker_count];
-}
-
 bool deadlines_is_deaf(const struct coordinator *coordinator, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
@@ -422,7 +414,7 @@ bool deadlines_is_deaf(const struct coordinator *coordinator, uint64_t now_ms)
         coordinator->state == COORDINATOR_CONNECTING || coordinator->state == COORDINATOR_TRAINING;
     uint64_t most_ms = deadlines_patience_ms(coordinator) / 2;
     for (uint32_t i = 0; has_begun && i < count; i++) {
-        struct slot *slot = slot_at(membership, i);
+        struct slot *slot = membership_slot(membership, i);
         if (slot->state == SLOT_FREE || slot->state == SLOT_GONE) {
             continue;
         }
@@ -445,7 +437,7 @@ static bool find_silent(const struct coordinator *coordinator, uint64_t now_ms, 
     for (uint32_t i = 0; i < count; i++) {
         bool is_worker = i < membership->worker_count;
         uint32_t index = is_worker ? i : i - membership->worker_count;
-        const struct slot *slot = slot_at(membership, i);
+        const struct slot *slot = membership_slot(membership, i);
         bool is_in = slot->state != SLOT_FREE && slot->state != SLOT_GONE;
         if (is_in && deadlines_seconds(slot->heard_ms, now_ms) >= coordinator->job->lost_after) {
             *ret_is_worker = is_worker;

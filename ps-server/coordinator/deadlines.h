@@ -34,8 +34,9 @@ uint64_t deadlines_patience_ms(const struct coordinator *coordinator);
  * as long as they wait (--outlast). */
 bool deadlines_hears_nobody(const struct coordinator *coordinator, uint64_t now_ms);
 
-/* Whether nothing was heard of any member for --lost-after, of which there are several, though some
- * are seen to run on this host: then it is this process that hears nothing. */
+/* Whether nothing was heard of any member for the time after which one would be lost, though there
+ * are several, and some are seen to run on this host: then it is this process that hears nothing.
+ */
 bool deadlines_is_deaf(const struct coordinator *coordinator, uint64_t now_ms);
 
 /* Returns STATUS_OK, or why the job cannot go on, with a sentence: members did not come in time,

@@ -49,7 +49,7 @@ struct recovery {
     uint64_t bytes;                        // that members fetched of what they went on from
     double seconds;                        // from the loss to training; 0: there was none after it
     bool trained_on;                       // training went on meanwhile, without the coordinator
-    uint64_t steps_meanwhile;              // then: as many, of the worker that made most
+    uint64_t steps_meanwhile;              // then: how many, of the worker that made most
 };
 
 /* A worker process that has a place in a generation. */

@@ -166,56 +166,73 @@ bool membership_find(const struct membership *membership, uint64_t peer, struct 
     return false;
 }
 
+/* Those of a role. */
+struct slots {
+    struct slot *list; // (count)
+    uint32_t count;
+};
+
+static struct slots slots_of(const struct membership *membership, enum member_role role)
+{
+    return role == ROLE_WORKER ? (struct slots){membership->workers, membership->worker_count}
+                               : (struct slots){membership->servers, membership->server_count};
+}
+
+/* How far the slots of one process are apart. */
+static uint32_t stride_of(struct slots slots, enum member_role role, uint32_t server_stride)
+{
+    return role == ROLE_WORKER ? slots.count : server_stride;
+}
+
+struct slot *membership_slot(const struct membership *membership, uint32_t index)
+{
+    return index < membership->worker_count
+               ? &membership->workers[index]
+               : &membership->servers[index - membership->worker_count];
+}
+
 struct sender membership_member(const struct membership *membership, enum member_role role,
                                 uint32_t index)
 {
-    bool is_worker = role == ROLE_WORKER;
-    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
-    struct slot *slots = is_worker ? membership->workers : membership->servers;
-    return (struct sender){index < count ? &slots[index] : NULL, role, index};
+    struct slots slots = slots_of(membership, role);
+    return (struct sender){index < slots.count ? &slots.list[index] : NULL, role, index};
 }
 
 struct sender membership_called(const struct membership *membership, enum member_role role,
                                 uint32_t number)
 {
-    bool is_worker = role == ROLE_WORKER;
-    const struct slot *slots = is_worker ? membership->workers : membership->servers;
-    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
-    return membership_member(membership, role, find_number(slots, count, number));
+    struct slots slots = slots_of(membership, role);
+    return membership_member(membership, role, find_number(slots.list, slots.count, number));
 }
 
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms)
 {
-    bool is_worker = member->role == ROLE_WORKER;
-    struct slot *slots = is_worker ? membership->workers : membership->servers;
-    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
-    uint32_t stride = is_worker ? count : server_stride;
-    uint32_t gone = 0;
-    for (uint32_t i = member->index; i < count; i += stride) {
-        gone += is_worker && slots[i].state != SLOT_GONE && !slots[i].was_lost;
-        slot_enter(membership, &slots[i], SLOT_GONE, now_ms);
+    struct slots slots = slots_of(membership, member->role);
+    uint32_t stride = stride_of(slots, member->role, server_stride), gone = 0;
+    for (uint32_t i = member->index; i < slots.count; i += stride) {
+        struct slot *slot = &slots.list[i];
+        gone += member->role == ROLE_WORKER && slot->state != SLOT_GONE && !slot->was_lost;
+        slot_enter(membership, slot, SLOT_GONE, now_ms);
     }
     return gone;
+}
+
+void slot_release(struct slot *slot)
+{
+    *slot = (struct slot){.number = slot->number, .given = slot->given};
 }
 
 void membership_vacate(struct membership *membership, const struct sender *member,
                        uint32_t server_stride, uint64_t now_ms)
 {
-    bool is_worker = member->role == ROLE_WORKER;
-    struct slot *slots = is_worker ? membership->workers : membership->servers;
-    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
-    uint32_t stride = is_worker ? count : server_stride;
-    for (uint32_t i = member->index % stride; i < count; i += stride) {
-        slots[i] =
-            (struct slot){.number = slots[i].number, .given = slots[i].given, .was_lost = true};
+    struct slots slots = slots_of(membership, member->role);
+    uint32_t stride = stride_of(slots, member->role, server_stride);
+    for (uint32_t i = member->index % stride; i < slots.count; i += stride) {
+        slot_release(&slots.list[i]);
+        slots.list[i].was_lost = true;
     }
     membership->arrived_ms = now_ms; // whoever comes has as long as those that were there
-}
-
-void membership_release(struct slot *slot)
-{
-    *slot = (struct slot){.number = slot->number, .given = slot->given};
 }
 
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state)

@@ -57,7 +57,7 @@ struct slot {
     uint64_t heard_ms;                      // last sign of life
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;           // where it is, and since when
-    bool was_lost;                          // of a FREE slot: whoever had it, and that was counted
+    bool was_lost;                          // of a FREE slot: who had it, and that was counted
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from
@@ -98,6 +98,9 @@ const char *role_name(enum member_role role);
 /* Finds the member behind a connection. Returns false if it is not a member's. */
 bool membership_find(const struct membership *membership, uint64_t peer, struct sender *ret_sender);
 
+/* The slot with this index among all: those of workers come first, then those of servers. */
+struct slot *membership_slot(const struct membership *membership, uint32_t index);
+
 /* The member in the slot with this index; its slot is NULL if there is none. */
 struct sender membership_member(const struct membership *membership, enum member_role role,
                                 uint32_t index);
@@ -106,7 +109,7 @@ struct sender membership_member(const struct membership *membership, enum member
 struct sender membership_called(const struct membership *membership, enum member_role role,
                                 uint32_t number);
 
-/* The one place where a slot's state changes. */
+/* The one place where a slot's state changes, but for slot_release. */
 void slot_enter(struct membership *membership, struct slot *slot, enum slot_state state,
                 uint64_t now_ms);
 
@@ -115,10 +118,10 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms);
 
-/* Frees the slot of a member that joins anew. */
-void membership_release(struct slot *slot);
+/* Frees the slot: nothing is known any more of the member that had it. */
+void slot_release(struct slot *slot);
 
-/* Frees the slots of a member's process, for another one: see membership_note_gone. */
+/* Frees the slots of a lost member's process, for another one: see membership_note_gone. */
 void membership_vacate(struct membership *membership, const struct sender *member,
                        uint32_t server_stride, uint64_t now_ms);
 

@@ -32,7 +32,7 @@ void returning_release(struct coordinator *coordinator, const struct message *ba
     struct sender at = membership_called(membership, member->role, member->rank);
     if (at.slot != NULL && at.slot->process_id == member->process_id &&
         strcmp(at.slot->host, member->host) == 0) {
-        membership_release(at.slot);
+        slot_release(at.slot);
     }
 }
 
@@ -276,14 +276,12 @@ static void go_on(const struct returning *returning, struct generation *generati
 static bool are_all_back(const struct membership *membership)
 {
     uint32_t count = membership->worker_count + membership->server_count;
-    bool is_asked = false;
     for (uint32_t i = 0; i < count; i++) {
-        const struct slot *slot = i < membership->worker_count
-                                      ? &membership->workers[i]
-                                      : &membership->servers[i - membership->worker_count];
-        is_asked = is_asked || slot->is_asked_back;
+        if (membership_slot(membership, i)->is_asked_back) {
+            return false;
+        }
     }
-    return !is_asked && membership_everybody_is(membership, SLOT_CONNECTED);
+    return membership_everybody_is(membership, SLOT_CONNECTED);
 }
 
 /* If that was the last one. */

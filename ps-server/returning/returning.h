@@ -67,7 +67,8 @@ struct returning_past {
     uint64_t fetched_bytes;          // then: by members, of what that one went on from
 };
 
-/* Whether a member that was taken in has said this by its connection before it knew that. */
+/* Whether one that has been taken in said this before it knew that it was: it counts for nothing.
+ */
 bool returning_is_old(const struct coordinator *coordinator, uint64_t peer,
                       const struct message *back);
 
