@@ -37,8 +37,8 @@ struct keeper {
     uint32_t news_count, news_capacity;
 };
 
-/* Each is of a checkpoint that was passed over. */
-static void log_lines(struct keeper *keeper, const char *notes)
+/* `notes` has a line for each checkpoint that was passed over. */
+static void note_passed_over(struct keeper *keeper, const char *notes)
 {
     while (*notes != '\0') {
         size_t size = strcspn(notes, "\n");
@@ -68,23 +68,26 @@ static enum status refuse_checkpoint(const struct keeper *keeper, const char *er
     return STATUS_INVALID;
 }
 
-/* In the place of the one that is open, opens the one before it, if that is whole and of this job.
- */
-static enum status open_one_before(struct keeper *keeper)
+/* Opens the checkpoint before the open one in its place, if there is one that this job can go on
+ * from. Otherwise the open one stays, and what it was refused for is still the reason. */
+static bool step_back(struct keeper *keeper)
 {
     struct checkpoint_place place = {keeper->options.resume, checkpoint_step(keeper->reader)};
     char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
     struct checkpoint_reader *last = keeper->reader;
     enum status status =
         checkpoint_open_before(&place, &keeper->reader, error, sizeof(error), notes, sizeof(notes));
-    log_lines(keeper, notes);
+    note_passed_over(keeper, notes);
     if (status != STATUS_OK) {
-        return status;
+        return false;
     }
-    status = read_part_of_reader(keeper, error);
-    checkpoint_reader_close(status == STATUS_OK ? last : keeper->reader);
-    keeper->reader = status == STATUS_OK ? keeper->reader : last;
-    return status;
+    if (read_part_of_reader(keeper, error) != STATUS_OK) {
+        checkpoint_reader_close(keeper->reader);
+        keeper->reader = last;
+        return false;
+    }
+    checkpoint_reader_close(last);
+    return true;
 }
 
 /* Of the folder that the user has named. A job that was lost between its last checkpoint and its
@@ -94,14 +97,13 @@ static enum status open_checkpoint(struct keeper *keeper)
     char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
     enum status status = checkpoint_open(keeper->options.resume, &keeper->reader, error,
                                          sizeof(error), notes, sizeof(notes));
-    log_lines(keeper, notes);
+    note_passed_over(keeper, notes);
     if (status != STATUS_OK) {
         log_error("cannot resume: %s", error);
         return STATUS_INVALID;
     }
     status = read_part_of_reader(keeper, error);
-    if (status == STATUS_END_OF_DATA && keeper->options.was_lost &&
-        open_one_before(keeper) == STATUS_OK) {
+    if (status == STATUS_END_OF_DATA && keeper->options.was_lost && step_back(keeper)) {
         status = STATUS_OK;
     }
     return status == STATUS_OK ? take_checkpoint(keeper) : refuse_checkpoint(keeper, error);
@@ -115,7 +117,7 @@ static enum status open_own(struct keeper *keeper, bool *ret_has_some)
     char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
     while (checkpoint_open_before(&place, &keeper->reader, error, sizeof(error), notes,
                                   sizeof(notes)) == STATUS_OK) {
-        log_lines(keeper, notes);
+        note_passed_over(keeper, notes);
         enum status status = read_part_of_reader(keeper, error);
         bool is_complete = status == STATUS_END_OF_DATA;
         *ret_has_some = status == STATUS_OK || !is_complete || keeper->options.was_completed;
@@ -128,7 +130,7 @@ static enum status open_own(struct keeper *keeper, bool *ret_has_some)
         checkpoint_reader_close(keeper->reader);
         keeper->reader = NULL;
     }
-    log_lines(keeper, notes);
+    note_passed_over(keeper, notes);
     *ret_has_some = false;
     return STATUS_OK;
 }

@@ -20,7 +20,7 @@ struct keeper_options {
     const char *folder;    // run folder; "" for none
     bool goes_on;          // from the folder's newest checkpoint, before resume, if it has one
     bool was_completed;    // the run in the folder
-    bool was_lost;         // that in `resume`: it has begun and was not completed
+    bool was_lost;         // the run in `resume`: it has begun, and was not completed
     struct vault *vault;   // borrowed; where it has a checkpoint, that is the one to go on from.
                            // NULL: none is kept in memory
     uint32_t member_count;
