@@ -242,6 +242,14 @@ static void watch_coordinator(struct launch *launch)
     }
 }
 
+/* Handles what happens until then, or until somebody interrupts. */
+static void pause_until(struct launch *launch, uint64_t deadline_ms)
+{
+    while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
+        step(launch, deadline_ms);
+    }
+}
+
 /* The coordinator was killed: starts it again, where the others look for it. False: it does not
  * come back. */
 static bool return_coordinator(struct launch *launch)
@@ -254,9 +262,7 @@ static bool return_coordinator(struct launch *launch)
     uint64_t deadline_ms = clock_now_ms() + restart_delay_ms(launch, when);
     log_warn("%s; it is started again %s (restart %u of %u), and %s", reason, when,
              launch->restarts + 1, launch->options->restarts, restart_others_do(launch));
-    while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
-        step(launch, deadline_ms);
-    }
+    pause_until(launch, deadline_ms);
     if (!restart_may_return(launch)) {
         return false;
     }
@@ -408,9 +414,7 @@ static bool pause_before(struct launch *launch, const char *reason)
     uint64_t deadline_ms = clock_now_ms() + restart_delay_ms(launch, when);
     log_warn("%s; the job is started again %s (restart %u of %u)", reason, when,
              launch->restarts + 1, launch->options->restarts);
-    while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
-        step(launch, deadline_ms);
-    }
+    pause_until(launch, deadline_ms);
     return launch->interrupts == 0;
 }
 

@@ -166,14 +166,16 @@ static void take_stop(const struct members *members, struct member *member, int 
 static bool take_sign(struct member *member, const char *text)
 {
     static const char alive[] = "alive ";
-    bool is_alive = strncmp(text, alive, strlen(alive)) == 0;
-    if (is_alive) {
+    if (strncmp(text, alive, strlen(alive)) == 0) {
         member->alive_ms = clock_now_ms();
         member->patience_ms = strtoull(text + strlen(alive), NULL, 10);
-    } else if (strcmp(text, "busy") == 0) {
-        member->alive_ms = 0;
+        return true;
     }
-    return is_alive || strcmp(text, "busy") == 0;
+    if (strcmp(text, "busy") == 0) {
+        member->alive_ms = 0;
+        return true;
+    }
+    return false;
 }
 
 bool members_take(struct members *members, size_t host, const struct agent_message *message,
