@@ -69,8 +69,9 @@ struct member {
     bool is_alone;                 // knocks at the endpoint, until member_return or STOP
     bool must_knock;               // nothing was said yet on the connection that there is
     uint64_t alone_ms, knocked_ms; // since when; when the newest connection was made
-    uint64_t step, sign_ms;        // at the last tick; the sign that alone_step is of
-    uint64_t lost_ms, alone_step;  // the coordinator's last sign, and the step then
+    uint64_t step;                 // at the last tick
+    uint64_t sign_ms, alone_step;  // when a sign of the coordinator was noted last; the step then
+    uint64_t lost_ms;              // of one that is alone: the coordinator's last sign
     uint32_t term;                 // coordinators that have taken it in since its generation began
 
     // Why the coordinator ended the job, once it did.
