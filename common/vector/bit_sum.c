@@ -1,6 +1,6 @@
-/* Adds 64-bit words in lanes, and after each block the sums so far: so a word counts once, and once
- * for each block from its own on (as in Fletcher's checksum). Additions are all that it takes,
- * which is why it costs little beside the memory that is read. The end is padded by zeros. */
+/* Adds up 64-bit words in lanes, and behind each block adds that sum to a second one, in which a
+ * word counts once for each block from its own on (Fletcher's checksum). These are additions alone,
+ * which cost little beside reading the memory. The last block is padded by zeros. */
 #include "common/vector/bit_sum.h"
 
 #include <string.h>

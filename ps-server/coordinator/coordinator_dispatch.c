@@ -27,10 +27,10 @@ void coordinator_conclude(struct coordinator *coordinator, uint64_t now_ms)
                 "the parameters of worker %u (%.12s...) differ from those of worker %u "
                 "(%.12s...) after the last step%s",
                 workers[i].number, workers[i].digest, first->number, first->digest,
-                job_is_external(coordinator->job) ? ": what its program writes has to be the same "
-                                                    "in all processes; others go into "
-                                                    "a copy of the model"
-                                                  : "");
+                job_is_external(coordinator->job)
+                    ? ": what its program writes has to be the same in all processes; a test of "
+                      "other parameters is made with a copy of the model"
+                    : "");
             return;
         }
     }

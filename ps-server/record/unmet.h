@@ -1,7 +1,7 @@
-/* What a job was asked for, and a program of one's own makes useless. Pure.
+/* Options that have come to nothing because a program of one's own decided otherwise. Pure.
  *
- * Of models of ours all of it is known, and refused, before the job begins. A program may make as
- * many steps as it likes, and the updates itself. */
+ * With our models such options are refused before the job begins. But a program makes as many steps
+ * as it likes, and may make the updates itself. */
 #ifndef PS_SERVER_RECORD_UNMET_H
 #define PS_SERVER_RECORD_UNMET_H
 
@@ -9,8 +9,8 @@
 
 #define UNMET_BYTES 256
 
-/* At the start: that the job as it was asked for has an optimizer, and the program makes the
- * updates. */
+/* At the start: tells the options of an optimizer that nobody uses, as the program makes the
+ * updates. `asked`: the job as its options have it. */
 void unmet_tell_optimizer(const struct coordinator *coordinator, const struct job *asked,
                           void (*tell)(void *context, const char *sentence), void *context);
 

@@ -1,6 +1,6 @@
-/* Notices when somebody besides servers writes the parameters that they deliver. Whoever computes
- * with a vector of his own program may write it, and what he writes is lost at the next delivery:
- * so before that each part is compared, by a sum, with what was delivered there the last time.
+/* Notices when a program writes parameters that servers deliver. It can, as they are in its memory,
+ * but the next delivery goes over what it has written. So before that each part is compared, by a
+ * sum, with what was delivered there the last time.
  *
  * The communication thread's, from creation on. */
 #ifndef WORKER_EXCHANGE_DELIVERED_H

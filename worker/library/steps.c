@@ -45,9 +45,9 @@ static enum status disturb(struct ringside *ringside)
     return STATUS_OK;
 }
 
-/* Whether the program has written parameters that servers hold, which is lost: then refuses the
- * call by *ret_refusal, and the next one goes on. */
-static bool has_written(struct ringside *ringside, enum ringside_status *ret_refusal)
+/* Refuses the call by *ret_refusal if the program has written parameters that servers hold, which
+ * is lost. Returns whether it does; the next call goes on. */
+static bool refuses_written(struct ringside *ringside, enum ringside_status *ret_refusal)
 {
     uint32_t tensor = exchange_take_written(ringside->exchange);
     if (tensor == EXCHANGE_NONE) {
@@ -55,9 +55,9 @@ static bool has_written(struct ringside *ringside, enum ringside_status *ret_ref
     }
     *ret_refusal = handle_refuse(
         ringside, RINGSIDE_MISUSE,
-        "tensor %u (%.200s) was written after the first step, and that is lost: in mode %s servers "
-        "hold "
-        "the parameters; write them before it, or use --mode ring or --server-optimizer none",
+        "tensor %u (%.200s) was written after the first step, and that is lost: in mode %s "
+        "servers hold the parameters; write them before it, or use --mode ring or "
+        "--server-optimizer none",
         tensor, ringside->tensors[tensor].name, ringside->mode);
     return true;
 }
@@ -69,7 +69,7 @@ enum ringside_status ringside_begin_step(struct ringside *ringside)
     if (entered != RINGSIDE_OK) {
         return entered;
     }
-    if (ringside->state == HANDLE_BETWEEN && has_written(ringside, &entered)) {
+    if (ringside->state == HANDLE_BETWEEN && refuses_written(ringside, &entered)) {
         return entered;
     }
     enum status status = STATUS_OK;
@@ -164,7 +164,7 @@ enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor)
     together_say_steps(ringside, ringside->step, 0);
     end_wait(ringside, began_ns);
     if (status == STATUS_OK && ringside->state == HANDLE_FORWARD &&
-        has_written(ringside, &entered)) {
+        refuses_written(ringside, &entered)) {
         return entered;
     }
     return handle_exit(ringside, status);
@@ -184,7 +184,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     if (ringside->is_pending) {
         status = finish_pending(ringside);
     }
-    if (status == STATUS_OK && has_written(ringside, &entered)) {
+    if (status == STATUS_OK && refuses_written(ringside, &entered)) {
         return entered;
     }
     if (status == STATUS_OK) {

@@ -227,8 +227,7 @@ static enum status count_classes(struct npz *npz)
     return STATUS_OK;
 }
 
-/* Labels that nothing is learned of are rather a mistake: labels from 1 on, or one that is wrong.
- */
+/* Classes without an image are mostly a mistake: labels count from 1, or one of them is wrong. */
 static enum status tell_empty_classes(const struct npz *npz)
 {
     uint32_t class_count = npz->dataset.class_count, empty = 0, first = 0;
