@@ -61,8 +61,7 @@ while time.monotonic() < end:
 
 
 # A host with a name of its own, as timelines tell hosts apart by theirs.
-NAMED = ("unshare", "--uts", "sh", "-c",
-         'echo "$0" > /proc/sys/kernel/hostname && exec "$@"')
+NAMED = ("unshare", "--uts", "sh", "-c", 'echo "$0" > /proc/sys/kernel/hostname && exec "$@"')
 
 
 class Unavailable(Exception):
@@ -122,8 +121,7 @@ class Links:
                      "100000")
             place = ["parent", "1:1", "handle", "10:"]
         self.run(*add, *place, "tbf", "rate", f"{self.mbit}mbit", "burst",
-                 f"{burst_kib(self.mbit)}kb",
-                 "latency", "50ms")
+                 f"{burst_kib(self.mbit)}kb", "latency", "50ms")
 
     def shape_flows(self, name, device):
         """Connections borrow from the link up to a rate of their own. Their class is the port of who

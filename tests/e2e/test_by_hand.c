@@ -21,18 +21,18 @@
 #define COMMAND_BYTES 2048
 
 /* The command that a program prints behind these words. */
-static void read_command(const struct program_run *ps, const char *folder, const char *start,
+static void read_command(const struct program_run *run, const char *folder, const char *start,
                          char command[COMMAND_BYTES])
 {
     const char *at;
     char events[4096];
-    programs_wait_for_file(folder, strrchr(ps->output_path, '/') + 1);
+    programs_wait_for_file(folder, strrchr(run->output_path, '/') + 1);
     int watch = inotify_init1(IN_CLOEXEC);
-    assert_true(inotify_add_watch(watch, ps->output_path, IN_MODIFY) >= 0);
-    while ((at = strstr(program_output(ps), start)) == NULL || strchr(at, '\n') == NULL) {
+    assert_true(inotify_add_watch(watch, run->output_path, IN_MODIFY) >= 0);
+    while ((at = strstr(program_output(run), start)) == NULL || strchr(at, '\n') == NULL) {
         struct pollfd item = {.fd = watch, .events = POLLIN};
         if (poll(&item, 1, 60000) == 0) {
-            fail_msg("nobody is invited: %s", program_output(ps));
+            fail_msg("nobody is invited: %s", program_output(run));
         }
         assert_true(read(watch, events, sizeof(events)) > 0);
     }

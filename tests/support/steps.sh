@@ -27,7 +27,8 @@ run_quietly() # LOG_FILE COMMAND ...
 # More failed programs than these are no accident.
 again_max=5
 
-# Runs the programs that failed once more, one at a time. Prints the options that count both runs.
+# Runs the programs that failed once more, one at a time. Prints the options that count both runs. Of the
+# options only a wrapper says how a program is run; the others choose programs, and how many at a time.
 run_again() # GATE FOLDER PATIENCE LOG_JSON MESON_TEST_OPTION ...
 {
     local gate=$1 folder=$2 patience=$3 first=$4 second=$2/meson-logs/again.json names wrapper=()

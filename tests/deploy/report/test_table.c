@@ -65,14 +65,22 @@ static void check_cell(const struct table_test *test, size_t run, const char *he
     fail_msg("there is no column '%s'", heading);
 }
 
-static void check_verdicts(const struct table_test *test, const char *expected)
+/* What a function prints of the runs; the caller frees it. */
+static char *printed_by(void (*print)(FILE *stream, const struct run_folder *runs, size_t count),
+                        const struct table_test *test)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
     assert_non_null(memory);
-    table_print_verdicts(memory, test->runs, test->count);
+    print(memory, test->runs, test->count);
     assert_int_equal(fclose(memory), 0);
+    return text;
+}
+
+static void check_verdicts(const struct table_test *test, const char *expected)
+{
+    char *text = printed_by(table_print_verdicts, test);
     assert_string_equal(text, expected);
     free(text);
 }
@@ -159,31 +167,19 @@ static void cells_show_what_people_compare(void **state)
     assert_null(table_heading(1000));
 }
 
-/* What table_print writes; the caller frees it. */
-static char *print_table(const struct table_test *test)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    assert_non_null(memory);
-    table_print(memory, test->runs, test->count);
-    assert_int_equal(fclose(memory), 0);
-    return text;
-}
-
 static void data_and_seed_are_shown_where_runs_differ_in_them(void **state)
 {
     struct table_test *test = *state;
     add(test, &(struct sample_run){.mode = "ring"});
     add(test, &(struct sample_run){.mode = "ring"});
-    char *text = print_table(test);
+    char *text = printed_by(table_print, test);
     assert_null(strstr(text, "data"));
     assert_null(strstr(text, "seed"));
     free(text);
 
     json_object_set_new(test->runs[0].summary, "dataset", json_string("images:/a b"));
     json_object_set_new(test->runs[1].summary, "dataset", json_string("synthetic:images:/a b"));
-    text = print_table(test);
+    text = printed_by(table_print, test);
     assert_non_null(strstr(text, "  data                   "));
     assert_non_null(strstr(text, "  images:/a b            "));
     assert_non_null(strstr(text, "  synthetic:images:/a b  "));
@@ -417,12 +413,7 @@ static void the_printed_table_is_aligned(void **state)
     struct table_test *test = *state;
     add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1});
     add(test, &(struct sample_run){.mode = "ring", .images_per_second = 123456});
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    assert_non_null(memory);
-    table_print(memory, test->runs, test->count);
-    assert_int_equal(fclose(memory), 0);
+    char *text = printed_by(table_print, test);
     size_t width = strcspn(text, "\n");
     for (const char *line = text; *line != '\0'; line += width + 1) {
         assert_int_equal(strcspn(line, "\n"), width);
