@@ -86,6 +86,7 @@ static enum status keep_images(const struct job *job, const struct workplace_ima
         .samples = wanted->split == DATASET_TRAIN ? job->limit_train : job->limit_test,
         .before = wanted->train,
         .tells = wanted->tells_room,
+        .is_test = wanted->split != DATASET_TRAIN,
     };
     bool has_parts = wanted->split == DATASET_TRAIN &&
                      slices_augmentation(job).amounts[AUGMENT_RESIZED_CROP] > 0;

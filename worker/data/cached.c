@@ -282,7 +282,7 @@ static enum status fill(struct cached *cached, const struct cached_options *opti
         plan(cached, options->samples);
         keep_first(cached, &first);
         if (options->tells) {
-            tell(cached, options->before != NULL ? "test" : "training");
+            tell(cached, options->is_test ? "test" : "training");
         }
     }
     free(first.bytes);

@@ -27,7 +27,8 @@ struct cached_options {
     uint64_t budget;  // bytes, of all processes of the host; 0: half of what is free there
     uint64_t samples; // the first so many are read, and the others need no room; 0: all
     const struct dataset *before; // which has the room first, and leaves the rest; NULL: none
-    bool tells;                   // what does not fit is logged
+    bool tells;                   // what does not fit is logged,
+    bool is_test;                 // as of test images, not of training images
     const char *folder;           // where the file lies; NULL: the usual place
 };
 

@@ -85,10 +85,10 @@ static void what_does_not_fit_is_decoded_each_time_and_told(void **state)
     struct counted_bench *bench = *state;
     captured_log_begin();
     const struct cached_options options = {
-        .place = CACHED_IN_MEMORY, .budget = budget_of(12), .tells = true};
+        .place = CACHED_IN_MEMORY, .budget = budget_of(12), .tells = true, .is_test = true};
     struct dataset *dataset = open_images(bench, options);
     const char *log = captured_log_end();
-    assert_non_null(strstr(log, "--cache has room for 12 of 20 training images (0.0 of "));
+    assert_non_null(strstr(log, "--cache has room for 12 of 20 test images (0.0 of "));
     struct cached_counts counts;
     read_all(dataset, 0);
     memset(bench->reads, 0, sizeof(bench->reads));

@@ -71,7 +71,7 @@ class _Slot:
         self.values = self.gradient = torch.empty(0)  # by FlatVectors
         self.place = 0  # of the values, in memory
         self.given = torch.empty(0)  # bits of a copy, as the job has last given them
-        self.version = 0  # of one on a GPU, then
+        self.given_version = 0  # of a copy on a GPU: how often PyTorch had seen it written then
         self.sent = -1  # the version of the parameter's gradient when it was sent; -1: it has none
 
     def move_to(self, params: torch.Tensor, grads: torch.Tensor, offset: int) -> None:
@@ -95,14 +95,14 @@ class _Slot:
 
     def note_given(self) -> None:
         """A copy is as the job knows it."""
-        self.version = self.parameter._version
+        self.given_version = self.parameter._version
         if not self.is_on_device:
             self.given = self.parameter.detach().view(torch.int16).clone()
 
     def is_written(self) -> bool:
         """Whether the script has written a copy since then."""
         if self.is_on_device:  # to compare values would wait for the GPU
-            return bool(self.parameter._version != self.version)
+            return bool(self.parameter._version != self.given_version)
         return not torch.equal(self.parameter.detach().view(torch.int16), self.given)
 
 
