@@ -130,8 +130,10 @@ void member_knock(struct member *member, const struct job *job, struct message *
 /* There is a coordinator again that knows this member, by its GO. */
 void member_return(struct member *member, const struct message *go);
 
-/* What BACK says of the member itself. */
-void member_describe(const struct member *member, uint64_t now_ms, struct wire_back *back);
+/* What BACK says of the member itself. `running_ms`: since when its generation trains; 0: it does
+ * not yet. */
+void member_describe(const struct member *member, uint64_t running_ms, uint64_t now_ms,
+                     struct wire_back *back);
 
 /* The coordinator, which is there, has begun anew: this member says who it is. */
 void member_come_back(struct member *member, uint64_t now_ms);

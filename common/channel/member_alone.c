@@ -111,8 +111,10 @@ void member_knock(struct member *member, const struct job *job, struct message *
     free(text);
 }
 
-void member_describe(const struct member *member, uint64_t now_ms, struct wire_back *back)
+void member_describe(const struct member *member, uint64_t running_ms, uint64_t now_ms,
+                     struct wire_back *back)
 {
+    back->trained_ms = running_ms > 0 ? 1 + now_ms - running_ms : 0; // 0 would be: not yet
     back->alone_ms = now_ms - member->lost_ms;
     back->alone_step = member->alone_step;
     back->term = member->term;

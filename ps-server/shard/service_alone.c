@@ -24,13 +24,11 @@ void service_knock(struct service *service)
         return;
     }
     bool goes_on = may_go_on(service);
-    uint64_t now_ms = clock_now_ms();
     struct wire_back back = {
         .begin_step = service->begin_step > 0 ? service->begin_step : member->begin_step,
         .snapshot_step = service_checkpoint_let_go(service),
-        .trained_ms = service->running_ms > 0 ? 1 + now_ms - service->running_ms : 0,
     };
-    member_describe(member, now_ms, &back);
+    member_describe(member, service->running_ms, clock_now_ms(), &back);
     const struct wire_start start = {.phase = goes_on ? service->next_phase - 1 : 0};
     struct message message = {
         .kind = MESSAGE_BACK,

@@ -120,11 +120,10 @@ void link_alone_knock(struct link *link)
         .begin_step = commits ? link->prepared.begin_step : member->begin_step,
         .sum_round = round,
         .snapshot_step = absence->snapshot_step,
-        .trained_ms = link->running_ms > 0 ? 1 + now_ms - link->running_ms : 0,
         .has_commit = absence->has_commit,
         .commit_step = absence->commit_step,
     };
-    member_describe(member, now_ms, &back);
+    member_describe(member, link->running_ms, now_ms, &back);
     const struct wire_sum last = {round - 1, absence->sum_count, absence->sum};
     struct wire_start start = link->start;
     start.phase = current_phase(link);

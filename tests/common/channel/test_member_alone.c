@@ -206,7 +206,10 @@ static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
     assert_int_equal(member.lost_ms, 100000);
     assert_int_equal(member.alone_step, 7); // at the last sign
     struct wire_back said = {.sum_round = 4};
-    member_describe(&member, now_ms, &said);
+    member_describe(&member, now_ms, now_ms, &said);
+    assert_int_equal(said.trained_ms, 1); // it has just begun
+    member_describe(&member, 0, now_ms, &said);
+    assert_int_equal(said.trained_ms, 0);
     assert_int_equal(said.alone_ms, now_ms - 100000);
     struct message back = {.kind = MESSAGE_BACK, .back = &said};
     const struct job job = SAMPLE_JOB("mode=ring", "workers=4");
