@@ -204,21 +204,6 @@ static void give_way(struct server *server)
     coordinator_enter(&server->coordinator, COORDINATOR_OVER, clock_now_ms());
 }
 
-/* The job has ended for all, and one of them has not heard that. */
-static void tell_verdict(struct server *server, uint64_t peer, const struct message *back)
-{
-    const struct coordinator *coordinator = &server->coordinator;
-    if (back->job_id == server->channel->job_id) {
-        send_away(server, peer, coordinator->verdict, coordinator->reason);
-    }
-}
-
-/* Whether members are being gathered that have outlasted another coordinator, or this one. */
-static bool gathers(const struct coordinator *coordinator)
-{
-    return coordinator->is_returned && coordinator->state == COORDINATOR_GATHERING;
-}
-
 void server_take_back(struct server *server, uint64_t peer, const struct message *back)
 {
     struct coordinator *coordinator = &server->coordinator;
@@ -226,7 +211,9 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
     struct job job;
     bool is_own = back->job_id == server->channel->job_id;
     if (coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict != STATUS_AGAIN) {
-        tell_verdict(server, peer, back);
+        if (is_own) {
+            coordinator_tell_verdict(coordinator, peer, back, clock_now_ms());
+        }
         return;
     }
     if (is_own && returning_is_replaced(coordinator, back)) {
@@ -236,7 +223,7 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
     if (is_own && returning_is_old(coordinator, peer, back)) {
         return;
     }
-    if (!gathers(coordinator) && (is_own || returning_may_begin(coordinator))) {
+    if (!coordinator_takes_back(coordinator) && (is_own || returning_may_begin(coordinator))) {
         enum status status = returning_read_job(back, &server->job, &job, why, sizeof(why));
         if (status != STATUS_OK) {
             log_error("%s %u (host %s) is back, but from another job: %s",

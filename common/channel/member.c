@@ -20,6 +20,32 @@
 // How often a newcomer asks again that was told to, because the job is under way.
 #define ASK_AGAIN_MS 200
 
+static enum status send_leave(struct member *member, enum status reason, const char *text)
+{
+    struct message leave = {
+        .kind = MESSAGE_LEAVE, .rank = member->self.rank, .reason = reason, .text = text};
+    return channel_send(member->channel, member->coordinator, &leave, NULL, NULL);
+}
+
+void member_leave(struct member *member, enum status reason, const char *text)
+{
+    if (send_leave(member, reason, text) != STATUS_OK) {
+        log_warn("could not tell the coordinator: %s", text);
+    }
+}
+
+/* The verdict has come. A shard answers with what it has counted, a worker with nothing more than
+ * that it knows. Who goes on says so in the next generation. */
+static void take_stop(struct member *member, const struct message *stop)
+{
+    member->stop_newcomers = stop->rank;
+    member_mark_stopped(member, stop->reason, stop->text);
+    if (member->self.role == ROLE_WORKER && stop->reason != STATUS_AGAIN &&
+        send_leave(member, STATUS_OK, "") != STATUS_OK) {
+        log_debug("STOP is not answered: the coordinator is gone");
+    }
+}
+
 bool member_handle(struct member *member, const struct envelope *envelope,
                    const struct message *message)
 {
@@ -40,8 +66,7 @@ bool member_handle(struct member *member, const struct envelope *envelope,
                                             .there_ns = message->clock->told_ns});
     }
     if (message->kind == MESSAGE_STOP) {
-        member->stop_newcomers = message->rank;
-        member_mark_stopped(member, message->reason, message->text);
+        take_stop(member, message);
         return true;
     }
     if (message->kind == MESSAGE_REFUSE) {
@@ -52,15 +77,6 @@ bool member_handle(struct member *member, const struct envelope *envelope,
         return true;
     }
     return message->kind == MESSAGE_HEARTBEAT;
-}
-
-void member_leave(struct member *member, enum status reason, const char *text)
-{
-    struct message leave = {
-        .kind = MESSAGE_LEAVE, .rank = member->self.rank, .reason = reason, .text = text};
-    if (channel_send(member->channel, member->coordinator, &leave, NULL, NULL) != STATUS_OK) {
-        log_warn("could not tell the coordinator: %s", text);
-    }
 }
 
 /* Why the coordinator may not have answered so far, and what to look for. Static. */

@@ -4,6 +4,7 @@
  *     READY -> START (layout, places) connect
  *     CONNECTED -> GO                 train
  *     DONE -> STOP
+ *     STOP -> LEAVE of a worker, DONE of a shard
  *
  * GO comes when all are connected, so every receiver is prepared for data messages.
  *
@@ -26,6 +27,9 @@
 
 // When the coordinator's connection closes, its last messages may still be on their way to us.
 #define MEMBER_CLOSED_MS 100
+
+// How long a connection to the next coordinator may take to come about before another one is made.
+#define MEMBER_KNOCK_MS 5000
 
 // A process that waits to join first says so after this time, or after stall_warn_ms if that is
 // shorter.

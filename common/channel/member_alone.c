@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// How long a connection may take to come about before another one is made.
-#define KNOCK_AGAIN_MS 5000
-
 void member_mark_stopped(struct member *member, enum status status, const char *text)
 {
     if (!member->is_stopped) {
@@ -71,7 +68,7 @@ static bool must_reconnect(const struct member *member, uint64_t now_ms)
 {
     struct transport *transport = member->channel->transport;
     return member->closed_ms != 0 || transport_has_left(transport, member->coordinator) ||
-           (now_ms - member->knocked_ms >= KNOCK_AGAIN_MS &&
+           (now_ms - member->knocked_ms >= MEMBER_KNOCK_MS &&
             transport_handshake(transport, member->coordinator) != HANDSHAKE_DONE);
 }
 

@@ -1,6 +1,7 @@
 /* Begins and ends a job, and watches its members from tick to tick. */
 #include "ps-server/coordinator/coordinator.h"
 
+#include "common/base/attention.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
@@ -75,6 +76,10 @@ void coordinator_stop(struct coordinator *coordinator, enum status status, const
                       uint64_t now_ms)
 {
     assert(status != STATUS_OK);
+    if (coordinator->state == COORDINATOR_CLOSING) {
+        coordinator->awaits_knocks = false; // whoever ends the job does not want to wait
+        return;
+    }
     if (coordinator->verdict == STATUS_AGAIN) { // it was about to go on
         coordinator_amend(coordinator, status, reason, NULL);
         return;
@@ -158,11 +163,11 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
     }
 }
 
-/* Whether the process may end. */
-static bool is_closed(const struct coordinator *coordinator, uint64_t now_ms)
+/* Gives members that answer the time in which nobody listened. */
+static void excuse_answers(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
-    return !membership_may_answer(&coordinator->membership) ||
-           now_ms >= coordinator->closing_deadline_ms;
+    coordinator->stopped_ms = attention_excuse(coordinator->stopped_ms, away_ms, now_ms);
+    coordinator->told_ms = attention_excuse(coordinator->told_ms, away_ms, now_ms);
 }
 
 void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
@@ -177,7 +182,8 @@ void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t
         coordinator_conclude(coordinator, now_ms);
         break;
     case COORDINATOR_CLOSING:
-        if (is_closed(coordinator, now_ms)) {
+        excuse_answers(coordinator, now_ms, away_ms);
+        if (coordinator_is_closed(coordinator, now_ms)) {
             coordinator_enter(coordinator, COORDINATOR_OVER, now_ms);
         }
         break;

@@ -34,8 +34,8 @@
  *     GATHERING    the process starts                 WELCOME        everybody is READY
  *     CONNECTING   everybody is READY                 TRY or START   everybody is CONNECTED
  *     TRAINING     everybody is CONNECTED             GO             every worker PASSED or is DONE
- *     CLOSING      the verdict is known               STOP           nobody may still answer, or
- *                                                                    the time for answers is up
+ *     CLOSING      the verdict is known               STOP           all have answered, or the time
+ *                                                                    for answers is up
  *     OVER         the process may end
  *
  *     GATHERING ──► CONNECTING ──► TRAINING ──► CLOSING ──► OVER
@@ -112,7 +112,9 @@ struct coordinator {
     const struct coordinator_resume *resume;   // borrowed; NULL: the job begins
     const struct generation *generation;       // borrowed; NULL: the first one
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
-    uint64_t closing_deadline_ms;
+    uint64_t stopped_ms, told_ms;              // STOP was sent to all; last to any
+    bool awaits_knocks;                        // of members that have left before they heard it
+    bool says_awaited;                         // for whom the process stays
     uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
     uint64_t fetched_bytes;                // of what the job goes on from, that members were given
     uint64_t absence_ms, absence_ended_ms; // the coordinator's own last long absence; 0: none

@@ -76,6 +76,7 @@ static void handle_done(struct coordinator *coordinator, const struct sender *fr
     }
     slot_enter(&coordinator->membership, slot, SLOT_DONE, now_ms);
     if (from->role == ROLE_SERVER) {
+        slot->is_over = true; // its answer to STOP
         results_close_server(&coordinator->results, from->index, message->report);
         return;
     }
@@ -208,7 +209,11 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     char sentence[COORDINATOR_REASON_BYTES];
     struct slot *slot = from->slot;
     if (coordinator->state >= COORDINATOR_CLOSING) {
-        slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
+        if (message->reason == STATUS_OK && coordinator->verdict != STATUS_AGAIN) {
+            slot->is_over = true; // its answer to STOP
+        } else {
+            slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
+        }
         return;
     }
     enum status reason = message->reason == STATUS_OK ? STATUS_UNREACHABLE : message->reason;

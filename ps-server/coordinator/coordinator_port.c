@@ -21,6 +21,11 @@ void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
     port->send(port->context, peer, message);
 }
 
+enum presence coordinator_port_look(const struct coordinator_port *port, struct slot *slot)
+{
+    return port->look != NULL ? port->look(port->context, &slot->sighting) : PRESENCE_UNKNOWN;
+}
+
 void coordinator_port_await_again(const struct coordinator_port *port, enum member_role role,
                                   uint32_t number)
 {

@@ -14,6 +14,9 @@ coordinator_port_say(const struct coordinator_port *port, bool is_error, const c
 void coordinator_port_await_again(const struct coordinator_port *port, enum member_role role,
                                   uint32_t number);
 
+/* What is seen of a member's process from here. */
+enum presence coordinator_port_look(const struct coordinator_port *port, struct slot *slot);
+
 void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
                            const struct message *message);
 

@@ -1,13 +1,17 @@
 /* Begins each state of the coordinator: sends TRY, START, GO and STOP. */
 #include "ps-server/coordinator/coordinator_states.h"
 
+#include "common/channel/member.h"
+#include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-// How long members have to answer a STOP before the process ends.
+// How long members have to answer a STOP, and how long those that have left before they heard it
+// have to knock, before the process ends.
 #define CLOSING_MS 1000
+#define KNOCK_MS   (MEMBER_KNOCK_MS + CLOSING_MS)
 
 /* Sends the message to each worker, with the places of the members it connects to. */
 static void send_places(const struct coordinator *coordinator, struct message message)
@@ -131,18 +135,90 @@ static void begin_training(struct coordinator *coordinator, uint64_t now_ms)
     coordinator_port_send_all(port, membership, &go);
 }
 
+static struct message stop_of(const struct coordinator *coordinator)
+{
+    return (struct message){.kind = MESSAGE_STOP,
+                            .reason = coordinator->verdict,
+                            .rank = coordinator->admitted,
+                            .text = coordinator->reason};
+}
+
 static void begin_closing(struct coordinator *coordinator, uint64_t now_ms)
 {
-    coordinator->ended_ms = now_ms;
-    coordinator->closing_deadline_ms = now_ms + CLOSING_MS;
-    const struct message stop = {.kind = MESSAGE_STOP,
-                                 .reason = coordinator->verdict,
-                                 .rank = coordinator->admitted,
-                                 .text = coordinator->reason};
+    coordinator->ended_ms = coordinator->stopped_ms = coordinator->told_ms = now_ms;
+    const struct message stop = stop_of(coordinator);
     coordinator_port_send_all(&coordinator->port, &coordinator->membership, &stop);
     if (coordinator->verdict == STATUS_OK) {
+        coordinator->awaits_knocks = job_outlasts_coordinator(coordinator->job);
         newcomers_dismiss(coordinator);
     }
+}
+
+void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
+                              const struct message *back, uint64_t now_ms)
+{
+    struct sender at = membership_same(&coordinator->membership, back->member);
+    if (at.slot != NULL) {
+        at.slot->peer = peer;
+        at.slot->closed_ms = 0;
+        slot_hear(at.slot, back->step, now_ms);
+        coordinator->told_ms = now_ms;
+    }
+    const struct message stop = stop_of(coordinator);
+    coordinator_port_send(&coordinator->port, peer, &stop);
+}
+
+/* Whether a member that has left will knock, as far as is known. It has to have heard nothing: it
+ * would have answered. */
+static bool may_knock(const struct coordinator *coordinator, struct slot *slot)
+{
+    return coordinator->awaits_knocks &&
+           coordinator_port_look(&coordinator->port, slot) != PRESENCE_ENDED;
+}
+
+/* Whether the process stays for the sake of this member. */
+static bool is_awaited(const struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
+{
+    if (!slot_may_answer(slot)) {
+        return false;
+    }
+    if (slot->closed_ms != 0 && may_knock(coordinator, slot)) {
+        return now_ms - coordinator->stopped_ms < KNOCK_MS;
+    }
+    bool has_left = slot->closed_ms != 0 && slot->state == SLOT_DONE; // it has nothing more to say
+    return !has_left && now_ms - coordinator->told_ms < CLOSING_MS;
+}
+
+static void say_awaited(struct coordinator *coordinator, const struct sender *member)
+{
+    if (!coordinator->says_awaited) {
+        coordinator->says_awaited = true;
+        coordinator_port_say(&coordinator->port, false,
+                             "the job is complete; %s %u has lost its connection before it heard "
+                             "that, and is awaited for up to %.0f s",
+                             role_name(member->role), member->slot->number,
+                             (double)KNOCK_MS / 1000);
+    }
+}
+
+bool coordinator_is_closed(struct coordinator *coordinator, uint64_t now_ms)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    bool is_closed = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sender at = membership_member(&coordinator->membership, roles[i], 0);
+        for (; at.slot != NULL;
+             at = membership_member(&coordinator->membership, roles[i], at.index + 1)) {
+            if (!is_awaited(coordinator, at.slot, now_ms)) {
+                continue;
+            }
+            is_closed = false;
+            if (now_ms - coordinator->told_ms >= CLOSING_MS) {
+                say_awaited(coordinator, &at);
+            }
+        }
+    }
+    return is_closed;
 }
 
 void coordinator_enter(struct coordinator *coordinator, enum coordinator_state state,
@@ -165,6 +241,11 @@ void coordinator_enter(struct coordinator *coordinator, enum coordinator_state s
     case COORDINATOR_OVER:
         break;
     }
+}
+
+bool coordinator_takes_back(const struct coordinator *coordinator)
+{
+    return coordinator->is_returned && coordinator->state == COORDINATOR_GATHERING;
 }
 
 /* The one place where the verdict is set. */

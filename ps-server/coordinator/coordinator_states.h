@@ -4,12 +4,16 @@
 
 #include "ps-server/coordinator/coordinator.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The one place where the state changes. Sends TRY or START, GO, or STOP where the state begins
  * with it. */
 void coordinator_enter(struct coordinator *coordinator, enum coordinator_state state,
                        uint64_t now_ms);
+
+/* Whether it waits for members that have outlasted another coordinator, or this one. */
+bool coordinator_takes_back(const struct coordinator *coordinator);
 
 /* Sets the verdict and enters CLOSING, unless the job is closing already. `culprit` is the member
  * that the reason is about; NULL: none. */
@@ -20,6 +24,15 @@ void coordinator_close(struct coordinator *coordinator, enum status verdict, con
 __attribute__((format(printf, 5, 6))) void
 coordinator_fail(struct coordinator *coordinator, enum status verdict, const struct sender *culprit,
                  uint64_t now_ms, const char *format, ...);
+
+/* Tells a member the verdict that asks for it (BACK), since its connection had broken before it
+ * could hear that. */
+void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
+                              const struct message *back, uint64_t now_ms);
+
+/* Whether all members have answered STOP, or have had their time for that. Says for whom it waits
+ * longer than for the others. */
+bool coordinator_is_closed(struct coordinator *coordinator, uint64_t now_ms);
 
 /* Ends the job as completed once all workers have done their steps and nothing is awaited: their
  * parameters must be equal. */

@@ -3,6 +3,7 @@
 
 #include "common/base/attention.h"
 #include "common/job/job_modes.h"
+#include "ps-server/coordinator/coordinator_port.h"
 
 #include <stdio.h>
 
@@ -119,8 +120,7 @@ static uint32_t count_missing(const struct membership *membership)
 
 static enum presence look(const struct coordinator *coordinator, struct slot *slot)
 {
-    const struct coordinator_port *port = &coordinator->port;
-    return port->look != NULL ? port->look(port->context, &slot->sighting) : PRESENCE_UNKNOWN;
+    return coordinator_port_look(&coordinator->port, slot);
 }
 
 /* Returns how long a silent member is given, and what else is known about it. */

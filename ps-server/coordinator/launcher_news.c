@@ -138,13 +138,14 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
 {
     enum status verdict = coordinator->verdict;
     bool is_over = coordinator->state >= COORDINATOR_CLOSING;
+    struct membership *membership = &coordinator->membership;
+    const struct sender culprit = membership_called(membership, news->role, news->index);
     bool knows_better =
         news->kind != LAUNCHER_ENDED && verdict != STATUS_OK && verdict != STATUS_INTERRUPTED;
     if (is_over && !knows_better) {
+        membership_note_ended(membership, &culprit, coordinator->job->servers);
         return;
     }
-    struct membership *membership = &coordinator->membership;
-    const struct sender culprit = membership_called(membership, news->role, news->index);
     if (news->kind == LAUNCHER_AGAIN &&
         handshake_vacate(coordinator, &culprit, news->sentence, now_ms)) {
         coordinator_port_await_again(&coordinator->port, culprit.role, culprit.slot->number);

@@ -218,6 +218,26 @@ uint32_t membership_note_gone(struct membership *membership, const struct sender
     return gone;
 }
 
+void membership_note_ended(struct membership *membership, const struct sender *member,
+                           uint32_t server_stride)
+{
+    struct slots slots = slots_of(membership, member->role);
+    uint32_t stride = stride_of(slots, member->role, server_stride);
+    for (uint32_t i = member->index; i < slots.count; i += stride) {
+        slots.list[i].is_over = true;
+    }
+}
+
+struct sender membership_same(const struct membership *membership, const struct wire_member *member)
+{
+    struct sender at = membership_called(membership, member->role, member->rank);
+    if (at.slot != NULL &&
+        (at.slot->process_id != member->process_id || strcmp(at.slot->host, member->host) != 0)) {
+        at.slot = NULL;
+    }
+    return at;
+}
+
 void slot_release(struct slot *slot)
 {
     *slot = (struct slot){.number = slot->number, .given = slot->given};
@@ -275,21 +295,9 @@ double membership_crowding_max(const struct membership *membership)
     return most;
 }
 
-static bool slots_may_answer(const struct slot *slots, uint32_t count)
+bool slot_may_answer(const struct slot *slot)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (slots[i].state != SLOT_FREE && slots[i].state != SLOT_DONE &&
-            slots[i].state != SLOT_GONE) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool membership_may_answer(const struct membership *membership)
-{
-    return slots_may_answer(membership->servers, membership->server_count) ||
-           slots_may_answer(membership->workers, membership->worker_count);
+    return slot->state != SLOT_FREE && slot->state != SLOT_GONE && !slot->is_over;
 }
 
 bool membership_lacks(const struct membership *membership)

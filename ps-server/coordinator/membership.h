@@ -58,6 +58,7 @@ struct slot {
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;           // where it is, and since when
     bool was_lost;                          // of a FREE slot: who had it, and that was counted
+    bool is_over;                           // it has answered STOP, or its process has ended
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from
@@ -118,6 +119,16 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms);
 
+/* Notes that the process of a member has ended once the verdict was known: nothing more is expected
+ * from it. */
+void membership_note_ended(struct membership *membership, const struct sender *member,
+                           uint32_t server_stride);
+
+/* The member that comes by another connection: of this number, and the same process. Its slot is
+ * NULL if there is none. */
+struct sender membership_same(const struct membership *membership,
+                              const struct wire_member *member);
+
 /* Frees the slot: nothing is known any more of the member that had it. */
 void slot_release(struct slot *slot);
 
@@ -135,8 +146,8 @@ double membership_crowding(const struct membership *membership, const struct slo
 /* The same for the most crowded host; 1 if nobody has joined. */
 double membership_crowding_max(const struct membership *membership);
 
-/* Whether any member may still answer. */
-bool membership_may_answer(const struct membership *membership);
+/* Whether the member may still answer STOP. */
+bool slot_may_answer(const struct slot *slot);
 
 /* Whether any member has not joined. */
 bool membership_lacks(const struct membership *membership);

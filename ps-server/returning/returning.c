@@ -27,19 +27,15 @@ bool returning_has_begun(const struct message *back)
 
 void returning_release(struct coordinator *coordinator, const struct message *back)
 {
-    const struct wire_member *member = back->member;
-    struct membership *membership = &coordinator->membership;
-    struct sender at = membership_called(membership, member->role, member->rank);
-    if (at.slot != NULL && at.slot->process_id == member->process_id &&
-        strcmp(at.slot->host, member->host) == 0) {
+    struct sender at = membership_same(&coordinator->membership, back->member);
+    if (at.slot != NULL) {
         slot_release(at.slot);
     }
 }
 
 bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back)
 {
-    bool gathers = coordinator->is_returned && coordinator->state == COORDINATOR_GATHERING;
-    return !gathers && back->back->term > coordinator->term;
+    return !coordinator_takes_back(coordinator) && back->back->term > coordinator->term;
 }
 
 /* When the coordinator of one that is back gave its last sign. */

@@ -157,7 +157,11 @@ static void equal_digests_complete_the_job(void **state)
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     story_done(&story, 2, "same", 1100);
     assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+    story_answer_stop(&story, 1, 1100);
     coordinator_tick(&story.coordinator, 1100, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+    story_answer_stop(&story, 2, 1101);
+    coordinator_tick(&story.coordinator, 1101, 0);
     assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
     assert_int_equal(story.coordinator.verdict, STATUS_OK);
     assert_string_equal(story.coordinator.params_digest, "same");

@@ -186,6 +186,11 @@ void story_done(struct story *story, uint64_t peer, const char *digest, uint64_t
                now_ms);
 }
 
+void story_answer_stop(struct story *story, uint64_t peer, uint64_t now_ms)
+{
+    story_give(story, peer, (struct message){.kind = MESSAGE_LEAVE, .text = ""}, now_ms);
+}
+
 void story_open_training(struct story *story, uint32_t workers)
 {
     story_open_crowded(story, workers, 0);

@@ -57,6 +57,7 @@ void story_ready(struct story *story, uint64_t peer, enum member_role role, cons
                  const struct layout *of);
 void story_connected(struct story *story, uint64_t peer);
 void story_done(struct story *story, uint64_t peer, const char *digest, uint64_t now_ms);
+void story_answer_stop(struct story *story, uint64_t peer, uint64_t now_ms); // of a worker
 
 /* The last message that was sent. */
 const char *story_last_text(const struct story *story);
