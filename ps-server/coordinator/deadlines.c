@@ -4,6 +4,7 @@
 #include "common/base/attention.h"
 #include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/coordinator_states.h"
 
 #include <stdio.h>
 
@@ -330,7 +331,8 @@ static bool are_out_of_sight(const struct coordinator *coordinator, enum member_
     for (; at.slot != NULL; at = membership_member(&coordinator->membership, role, at.index + 1)) {
         bool is_own =
             role == ROLE_SERVER && job_first_server(job) == 0 && at.index % job->servers == 0;
-        if (is_own || at.slot->state == SLOT_FREE || at.slot->state == SLOT_GONE) {
+        bool is_there = at.slot->state != SLOT_FREE || coordinator_takes_back(coordinator);
+        if (is_own || !is_there || at.slot->state == SLOT_GONE) {
             continue;
         }
         if (!is_out_of_sight(coordinator, at.slot, now_ms)) {
@@ -348,8 +350,9 @@ static bool are_out_of_sight(const struct coordinator *coordinator, enum member_
 static bool sees_nobody(const struct coordinator *coordinator, uint64_t now_ms,
                         struct unseen *ret_unseen)
 {
-    bool has_begun =
-        coordinator->state == COORDINATOR_CONNECTING || coordinator->state == COORDINATOR_TRAINING;
+    bool has_begun = coordinator->state == COORDINATOR_CONNECTING ||
+                     coordinator->state == COORDINATOR_TRAINING ||
+                     coordinator_takes_back(coordinator);
     *ret_unseen = (struct unseen){0, 0};
     return has_begun && job_outlasts_coordinator(coordinator->job) &&
            are_out_of_sight(coordinator, ROLE_WORKER, now_ms, ret_unseen) &&

@@ -415,6 +415,13 @@ static void workers_that_have_given_up_the_connection_hear_the_verdict_when_they
     judge_seed(draw_cut, 332, true);
 }
 
+static void one_that_is_cut_off_again_while_members_come_back_gives_up_nobody(void **state)
+{
+    (void)state;
+    judge_seed(draw_cut, 3334, true);
+    judge_seed(draw_cut, 2964, false); // it is away for longer than they wait
+}
+
 static void without_another_one_members_end_in_time(void **state)
 {
     (void)state;
@@ -447,6 +454,7 @@ int main(void)
         cmocka_unit_test(one_that_is_there_for_less_than_a_knock_was_away_all_the_time),
         cmocka_unit_test(
             workers_that_have_given_up_the_connection_hear_the_verdict_when_they_knock),
+        cmocka_unit_test(one_that_is_cut_off_again_while_members_come_back_gives_up_nobody),
         cmocka_unit_test(without_another_one_members_end_in_time),
     };
     cmocka_set_test_filter(getenv("SIM_TEST")); // a pattern of names; NULL: all

@@ -2,6 +2,7 @@
  * of one's own that come back. */
 #include "common/job/job_options.h"
 #include "common/job/job_text.h"
+#include "ps-server/coordinator/deadlines.h"
 #include "tests/support/common/sample_job.h"
 #include "tests/support/ps-server/comeback.h"
 
@@ -318,6 +319,31 @@ static void a_commit_that_some_know_of_counts_for_all(void **state)
     }
 }
 
+/* Two are back, the third one is about to come, and nothing is heard of any. */
+static void one_that_is_cut_off_while_members_come_back_gives_up_nobody(void **state)
+{
+    struct comeback back;
+    struct coordinator *coordinator = &back.story.coordinator;
+    (void)state;
+    comeback_begin(&back, 1000);
+    back.story.job.outlast = 60;
+    coordinator->created_ms = 1000;
+    generation_begin(&back.generation, coordinator);
+    assert_true(comeback_take(&back, 0, 20, 1000));
+    assert_true(comeback_take(&back, 1, 20, 1100));
+    coordinator_tick(coordinator, 40000, 0);
+    assert_true(deadlines_hears_nobody(coordinator, 40000));
+    assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
+    assert_true(comeback_take(&back, 1, 20, 40100)); // it is reached again
+    coordinator_tick(coordinator, 40100, 0);
+    assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
+    assert_true(comeback_take(&back, 0, 20, 40200));
+    assert_true(comeback_take(&back, 2, 20, 40300));
+    assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
+    assert_int_equal(coordinator->workers_lost, 0);
+    comeback_end(&back);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +355,7 @@ int main(void)
         cmocka_unit_test(where_all_join_anew_the_loss_lasts_from_the_last_sign_too),
         cmocka_unit_test(a_coordinator_that_was_away_keeps_what_it_knows_of_losses),
         cmocka_unit_test(where_all_join_anew_it_keeps_what_the_loss_before_has_moved),
+        cmocka_unit_test(one_that_is_cut_off_while_members_come_back_gives_up_nobody),
         cmocka_unit_test(each_coordinator_has_a_term_and_an_older_one_gives_way),
         cmocka_unit_test(nobody_goes_on_in_a_phase_that_no_job_has),
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
