@@ -281,9 +281,57 @@ static void who_joins_again_asks_the_next_coordinator_if_one_is_lost(void **stat
     channel_destroy(member.channel, 0);
 }
 
+/* The text of the next LEAVE. */
+static void expect_leave(struct channel *channel, enum status reason, const char *text)
+{
+    struct envelope envelope;
+    struct message message;
+    while (channel_receive(channel, 10000, &envelope, &message) != STATUS_OK) {
+    }
+    assert_int_equal(message.kind, MESSAGE_LEAVE);
+    assert_int_equal(message.reason, reason);
+    assert_string_equal(message.text, text);
+    envelope_release(&envelope);
+}
+
+static void a_worker_says_that_it_has_heard_the_verdict(void **state)
+{
+    (void)state;
+    static const struct {
+        enum member_role role;
+        enum status verdict;
+        bool answers; // a shard does so with DONE, and who goes on joins again
+    } cases[] = {{ROLE_WORKER, STATUS_OK, true},
+                 {ROLE_WORKER, STATUS_NOT_FINITE, true},
+                 {ROLE_WORKER, STATUS_AGAIN, false},
+                 {ROLE_SERVER, STATUS_OK, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct channel *channel;
+        char endpoint[TRANSPORT_ENDPOINT_BYTES];
+        listen_at(&channel, "tcp://127.0.0.1:*", endpoint);
+        struct member member = {.self = {.role = cases[i].role}, .endpoint = endpoint};
+        assert_int_equal(channel_create(&member.channel), STATUS_OK);
+        assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
+        assert_int_equal(member_connect(&member, endpoint), STATUS_OK);
+        const struct envelope envelope = {.peer = member.coordinator};
+        const struct message stop = {
+            .kind = MESSAGE_STOP, .reason = cases[i].verdict, .text = "it is over"};
+        assert_true(member_handle(&member, &envelope, &stop));
+        assert_true(member.is_stopped && member.stop_status == cases[i].verdict);
+        member_leave(&member, STATUS_IO, "later");
+        if (cases[i].answers) {
+            expect_leave(channel, STATUS_OK, "");
+        }
+        expect_leave(channel, STATUS_IO, "later");
+        channel_destroy(member.channel, 0);
+        channel_destroy(channel, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_says_that_it_has_heard_the_verdict),
         cmocka_unit_test(a_member_that_goes_on_alone_knocks_until_somebody_listens),
         cmocka_unit_test(a_member_that_nobody_comes_back_for_stops_in_time),
         cmocka_unit_test(a_member_that_cannot_go_on_alone_stops_at_once),
