@@ -52,7 +52,7 @@ static uint64_t disturbed_ns(const struct scenario *scenario, uint32_t process)
         bool has_part = fault->process == process || (has_two && fault->other == process);
         bool counts = has_part && !(has_two && process == 0);
         sum_ns += !counts || fault->kind == FAULT_SLOW ? 0
-                  : fault->kind == FAULT_KILL          ? SCENARIO_FOR_GOOD_NS
+                  : fault_ends_something(fault)        ? SCENARIO_FOR_GOOD_NS
                                                        : fault->duration_ns;
     }
     return sum_ns;
@@ -71,7 +71,7 @@ static bool lasts(const struct scenario *scenario)
     uint64_t members_ns = 0, coordinator_ns = 0;
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
         const struct fault *fault = &scenario->faults[i];
-        if (fault->kind == FAULT_KILL) {
+        if (fault_ends_something(fault)) {
             return true;
         }
         bool has_one = fault->kind == FAULT_STOP || fault->kind == FAULT_JUMP;

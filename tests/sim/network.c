@@ -34,6 +34,7 @@ struct connection {
     bool has_closed[2];                      // the side knows that the other one has closed it
     bool is_pending;                         // nobody has listened to side 0 yet
     bool is_met;                             // side 1 has had a message
+    bool is_broken;                          // nothing that is sent arrives any more
     char endpoint[TRANSPORT_ENDPOINT_BYTES]; // that side 0 wants to reach, or reaches
     struct direction ways[2];                // by the side that sends
 };
@@ -97,7 +98,7 @@ bool network_is_connected(const struct network *network, const struct transport 
 {
     uint32_t side;
     const struct connection *connection = find(network, transport, peer, &side);
-    return connection != NULL && connection->sides[1 - side] != NULL;
+    return connection != NULL && connection->sides[1 - side] != NULL && !connection->is_broken;
 }
 
 bool network_has_left(const struct network *network, const struct transport *transport,
@@ -136,7 +137,7 @@ static void deliver(struct network *network, struct connection *connection, uint
                     struct parcel *parcel)
 {
     struct transport *transport = connection->sides[to];
-    if (transport == NULL) {
+    if (transport == NULL || connection->is_broken) {
         parcel_destroy(parcel);
         return;
     }
@@ -219,9 +220,9 @@ static void launch(struct direction *way, struct parcel *parcel, const struct pa
 {
     const struct world_costs *costs = world_costs();
     const struct connection *connection = way->connection;
-    bool is_near = connection->hosts[0] == connection->hosts[1];
-    uint64_t latency_ns = is_near ? costs->near_ns : costs->latency_ns;
-    uint64_t jitter_ns = is_near ? costs->near_ns : costs->jitter_ns;
+    uint32_t from = connection->hosts[1 - way->to], to = connection->hosts[way->to];
+    uint64_t latency_ns = world_latency_ns(from, to);
+    uint64_t jitter_ns = from == to ? costs->near_ns : costs->jitter_ns;
     uint64_t bytes = parcel != NULL ? parcel->header_size + parcel->payload_size : 0;
     uint64_t now_ns = world_now_ns();
     struct flight *flight = must_allocate(sizeof(*flight));
@@ -340,17 +341,22 @@ void network_add(struct network *network, struct transport *transport)
 
 /* What the kernel has not read of a process that has ended is lost, with all behind it. The events
  * of what is dropped are still to come, so it stays where it is, and says nothing. */
-static void lose_unread(struct direction *way)
+static void drop(struct flight *first)
+{
+    for (struct flight *flight = first; flight != NULL; flight = flight->next) {
+        flight->borrowed.bytes = NULL;
+        parcel_destroy(flight->parcel);
+        flight->parcel = NULL;
+    }
+}
+
+static void lose_unread(const struct direction *way)
 {
     struct flight *flight = way->first;
     while (flight != NULL && flight->borrowed.bytes == NULL) {
         flight = flight->next;
     }
-    for (; flight != NULL; flight = flight->next) {
-        flight->borrowed.bytes = NULL;
-        parcel_destroy(flight->parcel);
-        flight->parcel = NULL;
-    }
+    drop(flight);
 }
 
 static void read_all(struct direction *way)
@@ -431,6 +437,21 @@ void network_heal(struct network *network, uint32_t from, uint32_t to)
     for (uint32_t i = 0; i < network->connection_count; i++) {
         arrive(network, &network->connections[i]->ways[0]);
         arrive(network, &network->connections[i]->ways[1]);
+    }
+}
+
+void network_break(struct network *network, uint32_t host, uint32_t other)
+{
+    for (uint32_t i = 0; i < network->connection_count; i++) {
+        struct connection *connection = network->connections[i];
+        uint32_t first = connection->hosts[0], second = connection->hosts[1];
+        bool is_between = (first == host && second == other) || (first == other && second == host);
+        for (uint32_t side = 0; side < 2 && is_between && !connection->is_broken; side++) {
+            read_all(&connection->ways[side]); // the sender gets its memory back
+            drop(connection->ways[side].first);
+            launch(&connection->ways[side], NULL, NULL);
+        }
+        connection->is_broken = connection->is_broken || is_between;
     }
 }
 

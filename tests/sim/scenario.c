@@ -22,6 +22,9 @@
 // The longest that somebody slow takes for a message more than others.
 #define SLOW_NS (5 * MS_NS)
 
+// By how much longer messages from one host to another may take, always.
+#define PAIR_NS (3 * MS_NS)
+
 // What lasts longer has to be noticed while it lasts.
 #define NOTICED_NS (30 * SECOND_NS)
 
@@ -155,6 +158,7 @@ struct scenario scenario_draw(uint64_t seed)
     if (draw(&drawing, 4) == 0) {
         draw_checkpoints(&drawing, &scenario);
     }
+    scenario.costs.pair_ns = draw(&drawing, 2) * draw(&drawing, PAIR_NS);
     return scenario;
 }
 
@@ -197,6 +201,10 @@ static void begin_fault(void *data)
                   (double)fault->receive_ns / 1e6);
         process->receive_ns = fault->receive_ns;
         break;
+    case FAULT_BREAK:
+        story_say("the connections between %s and %s break", process->name, other->name);
+        network_break(world_network(), process->host, other->host);
+        break;
     case FAULT_KINDS:
         break;
     }
@@ -212,7 +220,7 @@ static void end_fault(void *data)
         world_continue(process);
     } else if (fault->kind == FAULT_SLOW) {
         process->receive_ns = 0;
-    } else if (fault_has_two(fault)) {
+    } else if (fault_has_two(fault) && fault->kind != FAULT_BREAK) {
         story_say("the hosts of %s and %s reach each other again", process->name, other->name);
         network_heal(world_network(), process->host, other->host);
         network_heal(world_network(), other->host, process->host);
@@ -226,7 +234,7 @@ static uint64_t end_of(const struct scenario *scenario)
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
         const struct fault *fault = &scenario->faults[i];
         uint64_t lasts_ns = fault->duration_ns < NOTICED_NS ? fault->duration_ns : NOTICED_NS;
-        bool is_over = fault->kind == FAULT_KILL || fault->kind == FAULT_JUMP;
+        bool is_over = fault_ends_something(fault) || fault->kind == FAULT_JUMP;
         uint64_t over_ns = fault->time_ns + (is_over ? 0 : lasts_ns);
         end_ns = over_ns > end_ns ? over_ns : end_ns;
     }
@@ -348,6 +356,7 @@ static bool shrink_times(struct scenario *scenario)
 {
     struct scenario smaller = *scenario;
     smaller.costs.jitter_ns = smaller.costs.latency_ns = 1;
+    smaller.costs.pair_ns = 0;
     smaller.shape.compute_ns = 1;
     if (take_if_broken(scenario, &smaller)) {
         return true;
@@ -374,7 +383,7 @@ struct scenario scenario_shrink(const struct scenario *scenario)
 
 static int describe_fault(const struct fault *fault, char *ret_text, size_t size)
 {
-    static const char *const names[] = {"kill", "stop", "cut", "one-way", "jump", "slow"};
+    static const char *const names[] = {"kill", "stop", "cut", "one-way", "jump", "slow", "break"};
     char other[48] = "";
     if (fault_has_two(fault)) {
         snprintf(other, sizeof(other), " and %u", fault->other);
@@ -383,7 +392,7 @@ static int describe_fault(const struct fault *fault, char *ret_text, size_t size
     }
     return snprintf(ret_text, size, "; %s process %u%s at %.3f ms for %.3f ms", names[fault->kind],
                     fault->process, other, (double)fault->time_ns / 1e6,
-                    fault->kind == FAULT_KILL ? 0 : (double)fault->duration_ns / 1e6);
+                    fault_ends_something(fault) ? 0 : (double)fault->duration_ns / 1e6);
 }
 
 void scenario_describe(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_BYTES])

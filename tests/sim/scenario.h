@@ -55,12 +55,13 @@ enum fault_kind {
     FAULT_ONE_WAY, // the second one does not hear the first
     FAULT_JUMP,    // a process's clock jumps ahead, by the duration
     FAULT_SLOW,    // a process takes longer for each message that it receives, for a while
+    FAULT_BREAK,   // the connections between two hosts break
     FAULT_KINDS,
 };
 
 struct fault {
     enum fault_kind kind;
-    uint32_t process, other; // numbers in the cluster; other: of cuts
+    uint32_t process, other; // numbers in the cluster; other: of cuts and breaks
     uint64_t time_ns, duration_ns;
     uint64_t receive_ns; // of SLOW: so much longer
 };
@@ -68,7 +69,13 @@ struct fault {
 /* Whether it is about two processes. */
 static inline bool fault_has_two(const struct fault *fault)
 {
-    return fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+    return fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY || fault->kind == FAULT_BREAK;
+}
+
+/* Whether it is there for good, whatever its duration says. */
+static inline bool fault_ends_something(const struct fault *fault)
+{
+    return fault->kind == FAULT_KILL || fault->kind == FAULT_BREAK;
 }
 
 struct scenario {

@@ -114,9 +114,28 @@ static void a_step_of_the_ring_takes_its_hops(void **state)
     assert_true(far - near < (hops + 20) * 0.0101); // and those of the handshake
 }
 
+/* Each of two hosts is as far from the other as the seed says, within the bounds. */
+static void pairs_of_hosts_have_their_own_delays(void **state)
+{
+    (void)state;
+    const struct world_costs apart = {.latency_ns = 1000, .pair_ns = 10000000, .near_ns = 10};
+    world_begin(7, &apart);
+    uint64_t there = world_latency_ns(1, 2), back = world_latency_ns(2, 1);
+    assert_int_equal(world_latency_ns(1, 2), there);
+    assert_int_not_equal(there, back);
+    assert_true(there >= apart.latency_ns && there < apart.latency_ns + apart.pair_ns);
+    assert_int_equal(world_latency_ns(3, 3), apart.near_ns);
+    world_begin(8, &apart);
+    assert_int_not_equal(world_latency_ns(1, 2), there);
+    world_end();
+    double near = seconds_with((struct world_costs){.latency_ns = 1000});
+    assert_true(seconds_with(apart) > near);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pairs_of_hosts_have_their_own_delays),
         cmocka_unit_test(every_mode_ends_with_what_plain_loops_say),
         cmocka_unit_test(a_seed_repeats_a_run_event_by_event),
         cmocka_unit_test(a_step_of_the_ring_takes_its_hops),

@@ -46,6 +46,7 @@ struct world {
     uint64_t now_ns, event_count, order;
     struct drawing drawing;
     struct world_costs costs;
+    uint64_t seed;
     struct network *network;
     struct sim_process processes[WORLD_PROCESSES_MAX];
     uint32_t process_count;
@@ -87,6 +88,14 @@ uint64_t world_event_count(void)
 const struct world_costs *world_costs(void)
 {
     return &world->costs;
+}
+
+uint64_t world_latency_ns(uint32_t from, uint32_t to)
+{
+    const struct world_costs *costs = &world->costs;
+    struct drawing drawing = {~world->seed ^ ((uint64_t)from << 32 | to)};
+    uint64_t pair_ns = costs->pair_ns > 0 ? draw(&drawing, costs->pair_ns) : 0;
+    return from == to ? costs->near_ns : costs->latency_ns + pair_ns;
 }
 
 struct network *world_network(void)
@@ -448,7 +457,7 @@ void world_begin(uint64_t seed, const struct world_costs *costs)
     if (world == NULL) {
         abort();
     }
-    world->drawing.state = seed;
+    world->drawing.state = world->seed = seed;
     world->costs = *costs;
     world->context = context_create();
     world->network = network_create();

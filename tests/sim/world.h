@@ -43,6 +43,7 @@ struct sim_process {
 /* What one world costs and hides. Times in nanoseconds. */
 struct world_costs {
     uint64_t latency_ns, jitter_ns; // of a message between hosts: at least, and up to so much more
+    uint64_t pair_ns;               // between two hosts always: up to so much more
     uint64_t near_ns;               // of a message within a host
     double bytes_per_ns;            // of a connection; 0: without limit
     uint64_t receive_ns;            // of taking one message
@@ -53,6 +54,10 @@ void world_begin(uint64_t seed, const struct world_costs *costs);
 void world_end(void);
 
 const struct world_costs *world_costs(void);
+
+/* For how long a message from one host to another, or within one, travels at least. */
+uint64_t world_latency_ns(uint32_t from, uint32_t to);
+
 struct network *world_network(void);
 
 /* Nanoseconds since the world began. */
