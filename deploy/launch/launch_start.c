@@ -133,7 +133,8 @@ enum status launch_start_coordinator(struct launch *launch)
     struct member_command command;
     if (needs_this_host(launch) && launch_is_remote(launch, host)) {
         snprintf(launch->cause, sizeof(launch->cause), "%s",
-                 "--resume needs the coordinator on this host, which has the checkpoints");
+                 "--resume needs the coordinator on this host, which has the checkpoints: "
+                 "--coordinator localhost");
         return STATUS_UNSUPPORTED;
     }
     enum status status = choose_folder(launch, host);

@@ -119,6 +119,35 @@ static void a_job_by_ssh_has_its_run_folder_here_and_the_bits_of_one_host(void *
     }
 }
 
+/* Where the checkpoints are is where the coordinator has to be. */
+static void a_job_of_one_host_goes_on_with_two_and_the_same_bits(void **state)
+{
+    struct ssh_test *test = *state;
+    char digest[PROGRAM_DIGEST_BYTES];
+    static const char *const whole[] = {
+        "-n", "3", "--mode", "ring", "--epochs", "2", "--limit-train", "120", "--global-batch",
+        "24", NULL};
+#define JOB "--mode", "ring", "--checkpoint-every", "epoch"
+    static const char *const first[] = {"-n", "3", JOB, "--epochs", "1", NULL};
+    const char *const elsewhere[] = {"-H", "node1:1,node2:2", JOB,       "--epochs",
+                                     "2",  "--resume",        test->out, NULL};
+    const char *const rest[] = {
+        "-H",        "node1:1,node2:2", JOB,       "--epochs", "2", "--coordinator",
+        "localhost", "--resume",        test->out, NULL};
+#undef JOB
+    start(test, first);
+    check_exit(test, 0);
+    start(test, elsewhere);
+    check_exit(test, 1);
+    check_said(test, "has the checkpoints: --coordinator localhost");
+    start(test, rest);
+    check_exit(test, 0);
+    programs_run_digest(whole, digest);
+    json_t *summary = programs_read_json(test->out, "summary.json");
+    assert_string_equal(json_string_value(json_object_get(summary, "params_digest")), digest);
+    json_decref(summary);
+}
+
 static void hosts_that_cannot_be_are_refused(void **state)
 {
     struct ssh_test *test = *state;
@@ -320,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SSH_TEST(a_job_by_ssh_has_its_run_folder_here_and_the_bits_of_one_host),
+        SSH_TEST(a_job_of_one_host_goes_on_with_two_and_the_same_bits),
         SSH_TEST(hosts_that_cannot_be_are_refused),
         SSH_TEST(a_host_that_is_not_reached_is_in_the_table_with_what_to_do),
         SSH_TEST(a_host_that_does_not_answer_whether_it_listens_is_in_the_table),
