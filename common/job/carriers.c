@@ -36,6 +36,11 @@ bool job_may_go_on(const struct job *job)
     return job_may_redeal(job) || job_may_commit(job);
 }
 
+bool job_needs_servers(const struct job *job)
+{
+    return job_may_go_on(job) && job->servers > 0 && job->compress.kind != CODEC_NONE;
+}
+
 /* The rank before which there are so many that take part, itself one of them. */
 static uint32_t nth_present(const struct carriers *carriers, uint32_t n)
 {

@@ -43,6 +43,10 @@ bool job_may_commit(const struct job *job);
 /* Whether the job may go on when it loses a process, in either way. */
 bool job_may_go_on(const struct job *job);
 
+/* Whether a job that may go on needs each of its servers all the same: gradients are encoded for
+ * the part that one server has, and others would have other bits. */
+bool job_needs_servers(const struct job *job);
+
 /* The ranks of a process, below carriers.processes. */
 struct rank_block carriers_block(struct carriers carriers, uint32_t process);
 

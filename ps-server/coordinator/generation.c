@@ -109,7 +109,7 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         snprintf(ret_why, why_size, "the coordinator's own server cannot be done without");
         return false;
     }
-    if (!is_worker && job->compress.kind != CODEC_NONE) {
+    if (!is_worker && job_needs_servers(job)) {
         snprintf(ret_why, why_size,
                  "gradients are encoded for the part that one server has, and "
                  "others would have other bits");

@@ -46,5 +46,7 @@ void progress_say_bound(const struct job *job)
     char why[JOB_BOUND_BYTES];
     if (job_is_bound(job, why)) {
         printf("a lost process ends this job: %s\n", why);
+    } else if (job_needs_servers(job) && job->servers > 1) {
+        printf("a lost server ends this job: gradients are encoded for the part that it has\n");
     }
 }

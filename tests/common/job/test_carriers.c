@@ -137,9 +137,24 @@ static void ranks_that_take_turns_share_a_vector_of_gradients(void **state)
     assert_int_equal(carriers_gradient_count(&ring, 3), 3);
 }
 
+static void with_encoded_gradients_no_server_can_be_done_without(void **state)
+{
+    (void)state;
+    const struct job encoded =
+        sample_job_resolved(SAMPLE_JOB("mode=ps-sync", "workers=3", "servers=2", "compress=int8"));
+    assert_true(job_may_go_on(&encoded) && job_needs_servers(&encoded));
+    const struct job plain =
+        sample_job_resolved(SAMPLE_JOB("mode=ps-sync", "workers=3", "servers=2"));
+    assert_true(job_may_go_on(&plain) && !job_needs_servers(&plain));
+    const struct job fails = sample_job_resolved(
+        SAMPLE_JOB("mode=ps-sync", "workers=3", "servers=2", "compress=int8", "on-loss=fail"));
+    assert_false(job_needs_servers(&fails));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_encoded_gradients_no_server_can_be_done_without),
         cmocka_unit_test(every_rank_is_carried_by_one_process_and_blocks_are_in_order),
         cmocka_unit_test(blocks_are_the_parts_of_a_span),
         cmocka_unit_test(ranks_that_are_left_out_are_dealt_with_the_one_behind_them),
