@@ -1,119 +1,172 @@
 /* Shares links among flows: max-min, by progressive filling.
  *
+ * Rates are max-min, which only one choice of them is, if no link has to carry more than it can and
+ * each flow has a bottleneck: a full link on which no flow has more (Bertsekas and Gallager, Data
+ * Networks, section 6.5.2). A class knows its bottleneck, and a link the sum of its flows' rates.
+ *
  * When flows begin or end, the rates of others may change, of those that share a link with them,
- * and so on. But most changes reach few of them. So rates are reckoned anew of the classes at the
- * links of those that changed, with all others as they are. Then it is looked whether that is
- * max-min, which it is, and then the only one, if each flow has a bottleneck: a full link on which
- * no flow has more (Bertsekas and Gallager, Data Networks, section 6.5.2). Classes without one, and
- * those that take theirs, take part in another round. */
+ * and so on. But most changes reach few of them. So their links are opened, which is to say that
+ * those classes take part whose bottleneck they are. Links are filled for all that take part, with
+ * all others as they are. Then it is looked whether all have a bottleneck still, at the links of
+ * those that took part. If some have none, or a link has too much, these take part in another
+ * round. */
 #include "deploy/predict/engine/flow_state.h"
 #include "deploy/predict/engine/flows.h"
 
 #define TOLERANCE  1e-9 // of a rate, for rounding
-#define ROUNDS_MAX 8    // then all take part that are connected
+#define ROUNDS_MAX 16   // then all take part that are connected
+
+static void note(struct flows *flows, struct list *list, uint32_t index)
+{
+    flows->is_out_of_memory = !list_add(list, index) || flows->is_out_of_memory;
+}
 
 static void reach(struct flows *flows, uint32_t index)
 {
     struct link_state *link = &flows->links[index];
     if (link->mark != flows->mark) {
         link->mark = flows->mark;
-        flows->is_out_of_memory = !list_add(&flows->reached, index) || flows->is_out_of_memory;
+        note(flows, &flows->reached, index);
     }
 }
 
-/* A class that may have another rate now. */
+static bool is_open(const struct flows *flows, const struct link_state *link)
+{
+    return link->opened == flows->mark;
+}
+
+static void open_link(struct flows *flows, uint32_t index)
+{
+    if (!is_open(flows, &flows->links[index])) {
+        flows->links[index].opened = flows->mark;
+        note(flows, &flows->open, index);
+    }
+}
+
+/* A class that may have another rate now. What it leaves, others at its bottleneck may have. */
 static void take_part(struct flows *flows, uint32_t index)
 {
     struct flow_class *class = &flows->classes[index];
-    if (class->mark == flows->mark || class->count == 0) {
+    if (class->mark == flows->mark) {
         return;
     }
     class->mark = flows->mark;
-    flows->is_out_of_memory = !list_add(&flows->sharing, index) || flows->is_out_of_memory;
+    note(flows, &flows->sharing, index);
     for (uint32_t i = 0; i < class->link_count; i++) {
         reach(flows, class->links[i]);
     }
+    if (class->limit != FLOW_LIMIT_NONE) {
+        open_link(flows, class->limit);
+    }
 }
 
-/* All at the first links that are reached; UINT32_MAX: also of those that are reached by that. */
-static void take_neighbours(struct flows *flows, uint32_t links)
+static void take_all(struct flows *flows, const struct link_state *link)
 {
-    for (uint32_t r = 0; r < flows->reached.count && r < links; r++) {
-        const struct link_state *link = &flows->links[flows->reached.items[r]];
-        for (uint32_t i = 0; i < link->count; i++) {
-            take_part(flows, link->classes[i]);
+    for (uint32_t i = 0; i < link->count; i++) {
+        take_part(flows, link->classes[i]);
+    }
+}
+
+/* Those whose bottleneck an open link is, from the given one on. */
+static void take_limited(struct flows *flows, uint32_t first)
+{
+    for (uint32_t o = first; o < flows->open.count; o++) {
+        uint32_t index = flows->open.items[o];
+        const struct link_state *link = &flows->links[index];
+        for (uint32_t i = 0; i < link->count && link->limited > 0; i++) {
+            if (flows->classes[link->classes[i]].limit == index) {
+                take_part(flows, link->classes[i]);
+            }
         }
     }
 }
 
-/* The classes that changed, and those at their links. */
+/* All that are connected. */
+static void take_everybody(struct flows *flows)
+{
+    for (uint32_t r = 0; r < flows->reached.count; r++) {
+        open_link(flows, flows->reached.items[r]);
+        take_all(flows, &flows->links[flows->reached.items[r]]);
+    }
+}
+
+/* The classes that changed, and those whose bottleneck is at their links. */
 static void begin_sharing(struct flows *flows)
 {
     flows->mark++;
-    flows->sharing.count = flows->reached.count = 0;
+    flows->sharing.count = flows->reached.count = flows->open.count = 0;
     for (uint32_t i = 0; i < flows->dirty.count; i++) {
         uint32_t index = flows->dirty.items[i];
         struct flow_class *class = &flows->classes[index];
-        class->is_dirty = false;
-        if (class->count == 0) {
+        double more = class->rate * ((double)class->count - class->shared_count);
+        bool has_changed = class->count != class->shared_count;
+        for (uint32_t j = 0; j < class->link_count && has_changed; j++) {
+            flows->links[class->links[j]].load += more;
+            reach(flows, class->links[j]);
+            open_link(flows, class->links[j]);
+        }
+        if (class->count > 0 && has_changed) {
+            take_part(flows, index);
+        } else if (class->count == 0) {
             flows_leave_links(flows, index);
         }
-        if (class->count == class->shared_count) {
-            continue; // as many as before
-        }
-        take_part(flows, index);
-        for (uint32_t j = 0; j < class->link_count; j++) {
-            reach(flows, class->links[j]);
-        }
+        class->is_dirty = false;
         class->shared_count = class->count;
     }
     flows->dirty.count = 0;
-    take_neighbours(flows, flows->reached.count);
+    take_limited(flows, 0);
 }
 
-/* What flows that do not take part leave of the links. */
+/* What flows that do not take part leave of the open links. */
 static void empty_links(struct flows *flows)
 {
     flows->unfilled.count = 0;
-    for (uint32_t r = 0; r < flows->reached.count; r++) {
-        struct link_state *link = &flows->links[flows->reached.items[r]];
+    for (uint32_t o = 0; o < flows->open.count; o++) {
+        struct link_state *link = &flows->links[flows->open.items[o]];
         link->free = link->bandwidth;
         link->unfrozen = 0;
+        link->load = 0; // without what rounding has left in it
         for (uint32_t i = 0; i < link->count; i++) {
             const struct flow_class *class = &flows->classes[link->classes[i]];
             bool takes_part = class->mark == flows->mark;
+            double load = class->rate * class->count;
             link->unfrozen += takes_part ? class->count : 0;
-            link->free -= takes_part ? 0 : class->rate * class->count;
+            link->free -= takes_part ? 0 : load;
+            link->load += load;
         }
-        flows->is_out_of_memory =
-            !list_add(&flows->unfilled, flows->reached.items[r]) || flows->is_out_of_memory;
+        note(flows, &flows->unfilled, flows->open.items[o]);
     }
     for (uint32_t i = 0; i < flows->sharing.count; i++) {
         flows->classes[flows->sharing.items[i]].is_frozen = false;
     }
 }
 
-static void freeze_class(struct flows *flows, uint32_t index, double rate, double now)
+static void freeze_class(struct flows *flows, uint32_t index, uint32_t limit, double rate,
+                         double now)
 {
     struct flow_class *class = &flows->classes[index];
+    double load = rate * class->count, more = load - class->rate * class->count;
     class->is_frozen = true;
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
         link->unfrozen -= class->count;
-        link->free -= rate * class->count;
+        link->free -= load;
+        link->load += more;
     }
+    flows_set_limit(flows, index, limit);
     flows_set_rate(flows, index, rate, now);
 }
 
 /* Sets the rates of the unfrozen classes of a link. How many there were. */
-static uint32_t freeze_link(struct flows *flows, const struct link_state *link, double rate,
-                            double now)
+static uint32_t freeze_link(struct flows *flows, uint32_t index, double rate, double now)
 {
+    struct link_state *link = &flows->links[index];
     uint32_t count = 0;
+    link->share = rate;
     for (uint32_t i = 0; i < link->count; i++) {
         const struct flow_class *class = &flows->classes[link->classes[i]];
         if (class->mark == flows->mark && !class->is_frozen) {
-            freeze_class(flows, link->classes[i], rate, now);
+            freeze_class(flows, link->classes[i], index, rate, now);
             count++;
         }
     }
@@ -164,56 +217,50 @@ static void fill_links(struct flows *flows, double now)
         for (uint32_t i = 0; i < flows->sharing.count && may_be_own; i++) {
             uint32_t index = flows->sharing.items[i];
             if (!flows->classes[index].is_frozen && flows->classes[index].most <= limit) {
-                freeze_class(flows, index, rate, now);
+                freeze_class(flows, index, FLOW_LIMIT_NONE, rate, now);
                 left--;
             }
         }
         for (uint32_t r = 0; r < flows->unfilled.count; r++) {
             const struct link_state *link = &flows->links[flows->unfilled.items[r]];
             if (link->unfrozen > 0 && share_of(link) <= limit * (1 + 1e-12)) {
-                left -= freeze_link(flows, link, rate, now);
+                left -= freeze_link(flows, flows->unfilled.items[r], rate, now);
             }
         }
     }
 }
 
-static void measure_links(struct flows *flows)
+/* Those at an open link that have more there than the ones whose bottleneck it is. */
+static void take_larger(struct flows *flows, const struct link_state *link)
 {
-    for (uint32_t r = 0; r < flows->reached.count; r++) {
-        struct link_state *link = &flows->links[flows->reached.items[r]];
-        link->load = link->top = 0;
-        for (uint32_t i = 0; i < link->count; i++) {
-            const struct flow_class *class = &flows->classes[link->classes[i]];
-            link->load += class->rate * class->count;
-            link->top = class->rate > link->top ? class->rate : link->top;
+    for (uint32_t i = 0; i < link->count && link->limited > 0; i++) {
+        if (flows->classes[link->classes[i]].rate > link->share * (1 + TOLERANCE)) {
+            take_part(flows, link->classes[i]);
         }
     }
 }
 
-static bool is_full(const struct link_state *link)
+/* Opens a link that is full no longer, or has too much. */
+static void check_link(struct flows *flows, uint32_t index)
 {
-    return link->load >= link->bandwidth * (1 - TOLERANCE);
-}
-
-static bool has_bottleneck(const struct flows *flows, const struct flow_class *class)
-{
-    bool has_one = class->rate >= class->most * (1 - TOLERANCE);
-    for (uint32_t i = 0; i < class->link_count && !has_one; i++) {
-        const struct link_state *link = &flows->links[class->links[i]];
-        has_one = is_full(link) && class->rate >= link->top * (1 - TOLERANCE);
+    const struct link_state *link = &flows->links[index];
+    if (link->load > link->bandwidth * (1 + TOLERANCE)) {
+        open_link(flows, index);
+        take_all(flows, link);
+    } else if (is_open(flows, link)) {
+        take_larger(flows, link);
+    } else if (link->limited > 0 && link->load < link->bandwidth * (1 - TOLERANCE)) {
+        open_link(flows, index);
     }
-    return has_one;
 }
 
-/* Those that have more than a class on links that are full. */
-static void take_larger(struct flows *flows, const struct flow_class *class)
+/* Opens the links where a class has more than those whose bottleneck they are. */
+static void check_class(struct flows *flows, const struct flow_class *class)
 {
     for (uint32_t i = 0; i < class->link_count; i++) {
         const struct link_state *link = &flows->links[class->links[i]];
-        for (uint32_t j = 0; j < link->count && is_full(link); j++) {
-            if (flows->classes[link->classes[j]].rate > class->rate) {
-                take_part(flows, link->classes[j]);
-            }
+        if (link->limited > 0 && class->rate > link->share * (1 + TOLERANCE)) {
+            open_link(flows, class->links[i]);
         }
     }
 }
@@ -221,23 +268,15 @@ static void take_larger(struct flows *flows, const struct flow_class *class)
 /* Whether more have to take part, as there is somebody without a bottleneck. */
 static bool widen(struct flows *flows)
 {
-    uint32_t classes = flows->sharing.count, links = flows->reached.count;
-    for (uint32_t i = 0; i < classes; i++) {
-        uint32_t index = flows->sharing.items[i];
-        if (!has_bottleneck(flows, &flows->classes[index])) {
-            take_larger(flows, &flows->classes[index]);
-        }
-    }
+    uint32_t classes = flows->sharing.count, links = flows->reached.count, open = flows->open.count;
     for (uint32_t r = 0; r < links; r++) {
-        const struct link_state *link = &flows->links[flows->reached.items[r]];
-        for (uint32_t i = 0; i < link->count; i++) {
-            const struct flow_class *class = &flows->classes[link->classes[i]];
-            if (class->mark != flows->mark && !has_bottleneck(flows, class)) {
-                take_part(flows, link->classes[i]);
-            }
-        }
+        check_link(flows, flows->reached.items[r]);
     }
-    return flows->sharing.count > classes;
+    for (uint32_t i = 0; i < classes; i++) {
+        check_class(flows, &flows->classes[flows->sharing.items[i]]);
+    }
+    take_limited(flows, open);
+    return flows->sharing.count > classes || flows->open.count > open;
 }
 
 bool flows_share(struct flows *flows, double now)
@@ -249,10 +288,9 @@ bool flows_share(struct flows *flows, double now)
     uint32_t rounds = 0;
     do {
         if (++rounds == ROUNDS_MAX) {
-            take_neighbours(flows, UINT32_MAX);
+            take_everybody(flows);
         }
         fill_links(flows, now);
-        measure_links(flows);
     } while (widen(flows) && !flows->is_out_of_memory);
     return !flows->is_out_of_memory;
 }

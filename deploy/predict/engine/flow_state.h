@@ -22,33 +22,42 @@ struct flow {
     uint32_t token;
 };
 
+#define FLOW_LIMIT_NONE UINT32_MAX // no link limits a class: it has no rate, or all it may have
+
+/* What sharing looks at comes first, as many classes are looked at. */
 struct flow_class {
+    double rate;
+    uint64_t mark;  // of the sharing that it takes part in
+    uint32_t count; // of flows
+    uint32_t link_count;
+    uint32_t limit; // the link that gives it its rate
+    uint32_t heap_place;
+    double most;                        // bytes per second of one flow
+    double since;                       // when it got its rate
+    double served;                      // bytes of each flow, until then
+    double end;                         // of its first flow
+    bool is_frozen;                     // has its rate of this sharing
+    bool is_dirty;                      // is in the list of those that changed
+    bool is_listed;                     // at its links
+    uint32_t room, shared_count;        // of flows; shared: when rates were given last
+    struct flow *flows;                 // a heap, owned
     uint32_t links[NETWORK_ROUTE_MAX];  // those that may be full
     uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of these links
-    uint32_t link_count;
-    struct flow *flows;                 // a heap, owned
-    uint32_t count, room, shared_count; // shared: when rates were given last
-    double most;                        // bytes per second of one flow
-    double served;                      // bytes of each flow, until `since`
     double ends;                        // sum of those of its flows
-    double rate, since;
-    double end; // of its first flow
-    uint32_t heap_place;
-    uint32_t next;  // in its chain of the table, class + 1
-    uint64_t mark;  // of the sharing that it takes part in
-    bool is_frozen; // has its rate of this sharing
-    bool is_dirty;  // is in the list of those that changed
-    bool is_listed; // at its links
+    uint32_t next;                      // in its chain of the table, class + 1
 };
 
 struct link_state {
     double bandwidth;  // that the job has of it
     uint32_t *classes; // that have flows; owned
     uint32_t count, room;
-    double load, top;  // of the flows' rates: their sum, and the largest
-    uint32_t unfrozen; // flows that take part
+    uint32_t limited;  // of these classes: those that it gives their rate,
+    double share;      // which is that
+    double load;       // the sum of all flows' rates
+    uint32_t unfrozen; // flows that take part in a sharing
     double free;       // bandwidth that the other flows leave
-    uint64_t mark;     // of the sharing that it takes part in
+    uint64_t mark;     // of the sharing in which it is reached,
+    uint64_t opened;   // and of that in which it is shared anew
     struct flow_burst burst;
 };
 
@@ -64,16 +73,20 @@ struct flows {
     uint32_t *heap; // of classes, by their ends
     uint32_t heap_count, heap_room;
     struct link_state *links;
-    struct list dirty;    // classes that changed
+    struct list dirty;    // classes that may have changed
     struct list sharing;  // classes whose rates are reckoned anew,
     struct list reached;  // their links,
-    struct list unfilled; // and those of them that have unfrozen flows
+    struct list open;     // those of them that are shared anew,
+    struct list unfilled; // and of these the ones that have unfrozen flows
     uint64_t order, mark;
     bool is_out_of_memory;
 };
 
 /* A class goes on at another rate. */
 void flows_set_rate(struct flows *flows, uint32_t index, double rate, double now);
+
+/* That link gives a class its rate from now on. */
+void flows_set_limit(struct flows *flows, uint32_t index, uint32_t limit);
 
 /* A class without flows is no longer at its links. */
 void flows_leave_links(struct flows *flows, uint32_t index);

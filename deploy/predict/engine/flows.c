@@ -101,6 +101,7 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
     uint32_t *chain = chain_of(flows, links, count, most);
     struct flow_class *class = &flows->classes[index];
     *class = (struct flow_class){.link_count = count,
+                                 .limit = FLOW_LIMIT_NONE,
                                  .most = most,
                                  .end = DBL_MAX,
                                  .heap_place = flows->heap_count,
@@ -150,9 +151,22 @@ static bool join_links(struct flows *flows, uint32_t index)
     return true;
 }
 
+void flows_set_limit(struct flows *flows, uint32_t index, uint32_t limit)
+{
+    struct flow_class *class = &flows->classes[index];
+    if (class->limit != FLOW_LIMIT_NONE) {
+        flows->links[class->limit].limited--;
+    }
+    if (limit != FLOW_LIMIT_NONE) {
+        flows->links[limit].limited++;
+    }
+    class->limit = limit;
+}
+
 void flows_leave_links(struct flows *flows, uint32_t index)
 {
     struct flow_class *class = &flows->classes[index];
+    flows_set_limit(flows, index, FLOW_LIMIT_NONE);
     class->is_listed = false;
     class->rate = 0;
     for (uint32_t i = 0; i < class->link_count; i++) {
@@ -261,6 +275,7 @@ void flows_destroy(struct flows *flows)
     free(flows->dirty.items);
     free(flows->sharing.items);
     free(flows->reached.items);
+    free(flows->open.items);
     free(flows->unfilled.items);
     free(flows);
 }

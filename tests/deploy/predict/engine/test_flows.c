@@ -10,11 +10,13 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <float.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HOSTS     24
 #define FLOWS_MAX 200
 #define EVENTS    3000
+#define NETWORKS  60
 
 /* Two racks with links of different speeds, that have a part of what is below them. */
 static const char racks[] =
@@ -124,9 +126,11 @@ static double find_next_end(const struct network *network)
     return next_s;
 }
 
-static void begin_one(const struct network *network, struct flows *flows, double now)
+/* Most go to the first hosts. */
+static void begin_one(const struct network *network, struct flows *flows, double now,
+                      uint32_t targets)
 {
-    uint32_t token = draw(FLOWS_MAX), from = draw(HOSTS), to = draw(HOSTS);
+    uint32_t token = draw(FLOWS_MAX), from = draw(HOSTS), to = draw(draw(4) > 0 ? targets : HOSTS);
     if (plain[token].is_used) {
         return;
     }
@@ -146,19 +150,18 @@ static void go_on(double seconds)
 }
 
 /* At each event some flows begin, or the next one ends, and then more begin than end or fewer. */
-static void play(const char *text)
+static void play(const char *text, uint32_t events, uint32_t targets)
 {
     struct network network;
     struct flows *flows = NULL;
     double now = 0;
     memset(plain, 0, sizeof(plain));
-    state = 1;
     predictions_read_network(text, &network);
     assert_int_equal(flows_create(&network, &flows), STATUS_OK);
-    for (uint32_t event = 0; event < EVENTS; event++) {
+    for (uint32_t event = 0; event < events; event++) {
         bool grows = event / 300 % 2 == 0;
         if (draw(grows ? 2 : 8) == 0) {
-            begin_one(&network, flows, now);
+            begin_one(&network, flows, now, targets);
         }
         assert_true(flows_share(flows, now));
         double seconds = find_next_end(&network), end = flows_next_end(flows);
@@ -170,7 +173,7 @@ static void play(const char *text)
         if (draw(4) == 0) { // somebody begins before it
             go_on(seconds / 2);
             now += seconds / 2;
-            begin_one(&network, flows, now);
+            begin_one(&network, flows, now, targets);
             continue;
         }
         go_on(seconds);
@@ -186,19 +189,67 @@ static void play(const char *text)
 static void flows_in_racks_have_max_min_rates(void **unused)
 {
     (void)unused;
-    play(racks);
+    state = 1;
+    play(racks, EVENTS, HOSTS);
 }
 
 static void flows_with_limits_of_their_own_have_max_min_rates(void **unused)
 {
     (void)unused;
-    play(capped);
+    state = 1;
+    play(capped, EVENTS, HOSTS);
 }
 
 static void flows_between_equal_hosts_have_max_min_rates(void **unused)
 {
     (void)unused;
-    play(star);
+    state = 1;
+    play(star, EVENTS, HOSTS);
+}
+
+/* Each worker has flows to some servers, and each server those of nearly all. */
+static void flows_of_many_to_few_have_max_min_rates(void **unused)
+{
+    (void)unused;
+    state = 2;
+    play(star, EVENTS, 1);
+    play(star, EVENTS, 3);
+    play(racks, EVENTS, 3);
+    play(capped, EVENTS, 3);
+}
+
+/* Hosts of three kinds, below one to three switches. */
+static void draw_network(char *text, size_t size)
+{
+    static const char *const nics[] = {"1 Gbit/s", "2.5 Gbit/s", "10 Gbit/s", "10.1 Gbit/s",
+                                       "25 Gbit/s"};
+    static const char *const flow_limits[] = {"", "", "\"flow\": \"2 Gbit/s\","};
+    static const char *const switches[] = {"core", "a", "b"};
+    uint32_t nic_count = sizeof(nics) / sizeof(*nics), below = 1 + draw(3);
+    (void)snprintf(text, size,
+                   "{%s\"switches\": [{\"name\": \"core\"}, {\"name\": \"a\", \"to\": \"core\","
+                   " \"oversubscription\": %u}, {\"name\": \"b\", \"to\": \"core\","
+                   " \"oversubscription\": %u}], \"hosts\": [",
+                   flow_limits[draw(3)], 1 + draw(6), 1 + draw(3));
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        size_t length = strlen(text);
+        (void)snprintf(text + length, size - length,
+                       "{\"name\": \"%c\", \"count\": %u, \"nic\": \"%s\", \"latency\": \"0 s\","
+                       " \"switch\": \"%s\", \"memory\": \"%u GB/s\"}%s",
+                       (char)('p' + kind), HOSTS / 3, nics[draw(nic_count)], switches[kind % below],
+                       1 + draw(3), kind < 2 ? "," : "]}");
+    }
+}
+
+static void flows_in_many_networks_have_max_min_rates(void **unused)
+{
+    (void)unused;
+    char text[1024];
+    for (uint32_t i = 0; i < NETWORKS; i++) {
+        state = 1000 + i;
+        draw_network(text, sizeof(text));
+        play(text, EVENTS / 10, 1 + draw(HOSTS));
+    }
 }
 
 int main(void)
@@ -207,6 +258,8 @@ int main(void)
         cmocka_unit_test(flows_in_racks_have_max_min_rates),
         cmocka_unit_test(flows_with_limits_of_their_own_have_max_min_rates),
         cmocka_unit_test(flows_between_equal_hosts_have_max_min_rates),
+        cmocka_unit_test(flows_of_many_to_few_have_max_min_rates),
+        cmocka_unit_test(flows_in_many_networks_have_max_min_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
