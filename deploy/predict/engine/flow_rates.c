@@ -60,10 +60,13 @@ static void take_part(struct flows *flows, uint32_t index)
     }
 }
 
-static void take_all(struct flows *flows, const struct link_state *link)
+/* Those at a link that have more than so much. */
+static void take_above(struct flows *flows, const struct link_state *link, double rate)
 {
     for (uint32_t i = 0; i < link->count; i++) {
-        take_part(flows, link->classes[i]);
+        if (flows->classes[link->classes[i]].rate > rate * (1 + TOLERANCE)) {
+            take_part(flows, link->classes[i]);
+        }
     }
 }
 
@@ -86,7 +89,7 @@ static void take_everybody(struct flows *flows)
 {
     for (uint32_t r = 0; r < flows->reached.count; r++) {
         open_link(flows, flows->reached.items[r]);
-        take_all(flows, &flows->links[flows->reached.items[r]]);
+        take_above(flows, &flows->links[flows->reached.items[r]], -1);
     }
 }
 
@@ -230,25 +233,35 @@ static void fill_links(struct flows *flows, double now)
     }
 }
 
-/* Those at an open link that have more there than the ones whose bottleneck it is. */
-static void take_larger(struct flows *flows, const struct link_state *link)
+/* What flows of a link that has too much may have there, if those that have less keep that. */
+static double level_of(const struct flows *flows, const struct link_state *link)
 {
-    for (uint32_t i = 0; i < link->count && link->limited > 0; i++) {
-        if (flows->classes[link->classes[i]].rate > link->share * (1 + TOLERANCE)) {
-            take_part(flows, link->classes[i]);
+    double level, next = 0;
+    do {
+        level = next;
+        double left = link->bandwidth;
+        uint32_t above = 0;
+        for (uint32_t i = 0; i < link->count; i++) {
+            const struct flow_class *class = &flows->classes[link->classes[i]];
+            bool keeps = class->rate <= level;
+            left -= keeps ? class->rate * class->count : 0;
+            above += keeps ? 0 : class->count;
         }
-    }
+        next = above > 0 && left > 0 ? left / above : level;
+    } while (next > level * (1 + TOLERANCE));
+    return level;
 }
 
-/* Opens a link that is full no longer, or has too much. */
+/* Opens a link that is full no longer, or has too much. Where it is open, those take part that have
+ * more than the ones whose bottleneck it is. */
 static void check_link(struct flows *flows, uint32_t index)
 {
     const struct link_state *link = &flows->links[index];
     if (link->load > link->bandwidth * (1 + TOLERANCE)) {
         open_link(flows, index);
-        take_all(flows, link);
-    } else if (is_open(flows, link)) {
-        take_larger(flows, link);
+        take_above(flows, link, level_of(flows, link));
+    } else if (link->limited > 0 && is_open(flows, link)) {
+        take_above(flows, link, link->share);
     } else if (link->limited > 0 && link->load < link->bandwidth * (1 - TOLERANCE)) {
         open_link(flows, index);
     }
