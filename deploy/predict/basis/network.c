@@ -403,7 +403,7 @@ static enum status read_all(const struct fields *fields, struct network *network
         network->send_buffer *= 1024;
     }
     if (status == STATUS_OK) {
-        status = fields_flag(fields, "paced", &network->paces);
+        status = network_pacing_read(fields, &network->pacing);
     }
     if (status == STATUS_OK) {
         status = read_errors(fields->file, json_object_get(fields->object, "errors"), network);

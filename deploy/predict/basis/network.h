@@ -8,6 +8,7 @@
 
 #include "common/base/status.h"
 #include "deploy/predict/basis/conditions.h"
+#include "deploy/predict/basis/network_pacing.h"
 
 #include <jansson.h>
 
@@ -56,7 +57,7 @@ struct network {
     double flow_bandwidth;                 // of one connection; 0: no limit
     double send_buffer;                    // bytes of one connection that nothing overtakes
     double bandwidth_error, latency_error; // standard errors, as shares; 0: not known
-    bool paces;                            // connections send no bursts, but for servers' answers
+    struct network_pacing pacing;          // what links let pass at once
     bool has_server_places;                // otherwise servers run beside workers
     bool is_measured;                      // the file says from what,
     struct conditions conditions;          // and under what

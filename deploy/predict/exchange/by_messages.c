@@ -94,7 +94,7 @@ static void send_bytes(struct course *course, const struct packet *packet, doubl
     struct packet copy = *packet;
     copy.bytes = bytes;
     copy.is_lent = is_lent;
-    copy.is_paced = course->network->paces;
+    copy.is_paced = course->network->pacing.is_paced[NETWORK_WAY_RING];
     if (course->sample.workers > 0 && course->simulated < course->job->workers) {
         fold(course, &copy);
     } else if (course->simulated < course->job->workers) {

@@ -64,6 +64,7 @@ static double servers_each(const struct course *course)
 
 static void push_on(struct course *course, uint32_t worker, uint32_t shard)
 {
+    const bool *is_paced = course->network->pacing.is_paced;
     struct pair *pair = pair_of(course, worker, shard);
     uint32_t server = course->job->workers + shard;
     while (pair->waiting_count > 0 && pair->travelling <= pair->window) {
@@ -81,7 +82,7 @@ static void push_on(struct course *course, uint32_t worker, uint32_t shard)
                                     .to = server,
                                     .bytes = values_encoded_bytes(course, floats),
                                     .is_lent = course_lends(course, worker, server),
-                                    .is_paced = course->network->paces,
+                                    .is_paced = is_paced[NETWORK_WAY_PUSHES],
                                     .kind = PACKET_PUSH,
                                     .bucket = bucket,
                                     .step = course->clocks.steps[worker]};
@@ -121,6 +122,7 @@ static void reply(struct course *course, uint32_t shard, uint32_t worker, uint32
                                   .to = worker,
                                   .bytes = is_in_step(course) ? values_encoded_bytes(course, floats)
                                                               : values_bytes(floats),
+                                  .is_paced = course->network->pacing.is_paced[NETWORK_WAY_ANSWERS],
                                   .kind = PACKET_REPLY,
                                   .bucket = bucket,
                                   .step = pair_of(course, worker, shard)->read_version};
