@@ -21,8 +21,10 @@ struct connection {
     uint32_t held_count;      // with the one that goes
     double held_bytes;        // likewise
     double latency_s;
-    double bytes; // that have gone over it
+    double bytes;  // that have gone over it
+    uint32_t sent; // packets that it was given and that have not begun to go
     bool is_busy;
+    bool is_expected; // by its links, to begin with one
 };
 
 struct connection_table {
@@ -123,8 +125,19 @@ static inline uint32_t connections_next(struct connection *connection,
         return PACKETS_NONE;
     }
     connection->is_busy = true;
+    connection->sent -= connection->sent > 0;
     connection->held.first = store->list[index].next;
     return index;
+}
+
+/* Tells links whether its next packet has still to begin. */
+static inline void connections_expect(struct connection *connection, struct flows *flows)
+{
+    bool is_expected = connection->sent > 0 && !connection->is_busy;
+    if (is_expected != connection->is_expected) {
+        connection->is_expected = is_expected;
+        flows_expect(flows, connection->class, is_expected);
+    }
 }
 
 /* One has gone. */
@@ -150,6 +163,24 @@ static inline struct connection *connections_make(struct connection_table *table
     struct connection made = {.from = from, .to = to, .latency_s = route.latency_s};
     made.class = flows_class_of(flows, &route);
     return made.class != UINT32_MAX ? connections_add(table, &made) : NULL;
+}
+
+/* From when its sender begins to send a packet, links keep a share of what they let pass at once
+ * for it. False if there is no memory. */
+static inline bool connections_announce(struct connection_table *table,
+                                        const struct network *network, struct flows *flows,
+                                        const uint32_t *hosts, const struct packet *packet)
+{
+    if (!flows_have_bursts(flows)) {
+        return true;
+    }
+    struct connection *connection =
+        connections_make(table, network, flows, hosts, packet->from, packet->to);
+    if (connection != NULL) {
+        connection->sent++;
+        connections_expect(connection, flows);
+    }
+    return connection != NULL;
 }
 
 /* What went over each link of the network. hosts: of each process. */

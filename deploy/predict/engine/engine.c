@@ -116,6 +116,7 @@ static void go_on(struct engine *engine, struct connection *connection)
 {
     connections_hold(connection, &engine->store, engine->network->send_buffer);
     uint32_t packet = connections_next(connection, &engine->store);
+    connections_expect(connection, engine->flows);
     if (packet != PACKETS_NONE) {
         if (!engine->store.list[packet].is_moved) {
             carry_both_ends(engine, packet);
@@ -228,6 +229,11 @@ void engine_send(struct engine *engine, const struct packet *packet)
     assert(packet->bytes > 0 && packet->from != packet->to);
     uint32_t index = keep(engine, packet);
     if (index != PACKETS_NONE) {
+        if (!packet->is_lent && !packet->is_paced &&
+            !connections_announce(&engine->connections, engine->network, engine->flows,
+                                  engine->hosts, packet)) {
+            engine->is_out_of_memory = true;
+        }
         uint32_t thread = thread_of(engine, packet->from);
         double seconds = message_s(engine, thread, packet);
         if (engine_shares_cores(engine, thread)) {

@@ -30,6 +30,13 @@ static double room_of(struct flows *flows, struct link_state *link, double now)
     return level < burst->depth ? burst->depth - level : 0;
 }
 
+void flow_bursts_expect(struct flows *flows, const struct flow_class *class, bool is_expected)
+{
+    for (uint32_t i = 0; i < class->link_count; i++) {
+        flows->links[class->links[i]].burst.expected += is_expected ? 1 : -1;
+    }
+}
+
 double flow_bursts_take(struct flows *flows, const struct flow_class *class, double bytes,
                         double now, bool is_paced)
 {
@@ -40,7 +47,7 @@ double flow_bursts_take(struct flows *flows, const struct flow_class *class, dou
     double passing = is_limited ? 0 : bytes;
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
-        double room = room_of(flows, link, now);
+        double room = room_of(flows, link, now) / (1 + link->burst.expected);
         passing = room < passing ? room : passing;
         link->burst.given += bytes;
     }

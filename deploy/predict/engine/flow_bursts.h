@@ -10,9 +10,14 @@
 
 #include "deploy/predict/engine/flow_state.h"
 
+/* Of a class a flow is expected to begin, or no longer. Until it does, its links keep a share of
+ * what they let pass for it: a server's answers to all workers leave it together, and none of them
+ * takes all of the burst. */
+void flow_bursts_expect(struct flows *flows, const struct flow_class *class, bool is_expected);
+
 /* Of a flow that begins: the bytes that pass at once, which is what the links of its class have in
- * common. None, where one of them has no burst, or the flow a limit of its own, or where its sender
- * spreads it over time (BBR). */
+ * common, less the shares of others. None, where one of them has no burst, or the flow a limit of
+ * its own, or where its sender spreads it over time (BBR). */
 double flow_bursts_take(struct flows *flows, const struct flow_class *class, double bytes,
                         double now, bool is_paced);
 

@@ -15,6 +15,7 @@ struct flow_burst {
     double depth; // bytes; 0: none pass at once
     double given; // bytes, without those that its bandwidth has had the time for, until `since`
     double since;
+    int expected; // flows that begin soon, and have their share of it
 };
 
 struct flow {

@@ -206,6 +206,16 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
     return true;
 }
 
+bool flows_have_bursts(const struct flows *flows)
+{
+    return flows->has_bursts;
+}
+
+void flows_expect(struct flows *flows, uint32_t index, bool is_expected)
+{
+    flow_bursts_expect(flows, &flows->classes[index], is_expected);
+}
+
 double flows_next_end(const struct flows *flows)
 {
     return flows->heap_count > 0 ? flows->classes[flows->heap[0]].end : DBL_MAX;

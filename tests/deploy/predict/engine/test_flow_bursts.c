@@ -146,22 +146,72 @@ static void what_is_paced_sends_no_burst_and_fills_no_bucket(void **state)
     close_network();
 }
 
-/* Pushes are paced, and answers are not. The server is beside one of the workers. */
-static void servers_answer_with_a_burst(void **state)
+static uint32_t class_between(uint32_t from, uint32_t to)
+{
+    struct network_route route;
+    network_find_route(&network, from, to, &route);
+    return flows_class_of(flows, &route);
+}
+
+/* Of three that leave a host together each has a third, and one that is alone has all. */
+static void what_is_expected_keeps_its_share(void **state)
 {
     (void)state;
+    open_network(WITH_BURST, WITH_BURST, "");
+    flows_expect(flows, class_between(0, 2), true);
+    flows_expect(flows, class_between(0, 3), true);
+    begin(0, 0, 1, BURST);
+    predictions_check("the first", 3, end_one(), 2 * BURST / 3 / BANDWIDTH, 1e-9);
+    flows_expect(flows, class_between(0, 2), false);
+    flows_expect(flows, class_between(0, 3), false);
+    begin(1, 0, 1, BURST);
+    predictions_check("alone", 1, end_one() + 1, 2, 1e-9);
+    close_network();
+}
+
+/* A server's answers end at the same time, so that no worker computes while another one has to
+ * wait. */
+static void answers_share_the_burst(void **state)
+{
+    (void)state;
+    const double values = 524288, compute_s = 20e-3;
+    const struct job job = predictions_job(MODE_PS_SYNC, 3, 1, ALL_REDUCE_CHOICE_AUTO);
+    const struct network usual = predictions_star;
+    struct costs costs;
+    predictions_reset_costs((uint64_t)values, &costs);
+    costs.layers[0].backward_s = compute_s;
+    open_network(", \"workers\": 0, \"servers\": 1" WITH_BURST, ", \"servers\": 0" WITH_BURST, "");
+    predictions_star = network;
+    predictions_check("ps-sync", 3, predictions_make(&job, &costs, 3, 5).step_s,
+                      compute_s + (2 * 3 * 4 * values - 2 * BURST) / BANDWIDTH, 1e-3);
+    predictions_star = usual;
+    close_network();
+}
+
+/* Each of pushes and answers saves a burst, unless it is paced. The server is beside one of the
+ * workers. */
+static void what_is_paced_is_told_by_its_way(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *paced;
+        double saved;
+    } cases[] = {{"", 2},
+                 {"\"paced\": true, ", 1},
+                 {"\"paced\": [\"ring\"], ", 2},
+                 {"\"paced\": [\"answers\"], ", 1},
+                 {"\"paced\": [\"pushes\", \"answers\"], ", 0}};
     const double values = 524288, compute_s = 20e-3;
     struct costs costs;
     predictions_reset_costs((uint64_t)values, &costs);
     costs.layers[0].backward_s = compute_s;
-    for (int paces = 0; paces <= 1; paces++) {
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct network usual = predictions_star;
         struct job job = predictions_job(MODE_PS_SYNC, 2, 1, ALL_REDUCE_CHOICE_AUTO);
-        double saved = paces ? 1 : 2;
-        open_network(WITH_BURST, ", \"workers\": 1" WITH_BURST, paces ? "\"paced\": true, " : "");
+        open_network(WITH_BURST, ", \"workers\": 1" WITH_BURST, cases[i].paced);
         predictions_star = network;
-        predictions_check("ps-sync", 2, predictions_make(&job, &costs, 3, 5).step_s,
-                          compute_s + (2 * 4 * values - saved * BURST) / BANDWIDTH, 1e-3);
+        predictions_check("ps-sync", i, predictions_make(&job, &costs, 3, 5).step_s,
+                          compute_s + (2 * 4 * values - cases[i].saved * BURST) / BANDWIDTH, 1e-3);
         predictions_star = usual;
         close_network();
     }
@@ -201,7 +251,9 @@ int main(void)
         cmocka_unit_test(waiting_for_another_link_costs_nothing),
         cmocka_unit_test(both_ends_and_the_connection_have_to_let_it_pass),
         cmocka_unit_test(what_is_paced_sends_no_burst_and_fills_no_bucket),
-        cmocka_unit_test(servers_answer_with_a_burst),
+        cmocka_unit_test(what_is_expected_keeps_its_share),
+        cmocka_unit_test(answers_share_the_burst),
+        cmocka_unit_test(what_is_paced_is_told_by_its_way),
         cmocka_unit_test(an_all_reduce_saves_a_burst_in_each_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
