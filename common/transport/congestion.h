@@ -20,9 +20,6 @@
 /* Whether CUBIC should replace `name` on a path with this round trip. */
 bool congestion_is_unfit(const char *name, uint32_t rtt_us);
 
-/* Whether new connections of this system spread what they send over time: it uses BBR. */
-bool congestion_paces(void);
-
 /* Fits a connection. Returns false if nothing was changed: it has what it should have, it is not a
  * TCP connection, or the system does not allow it. */
 bool congestion_fit(int descriptor);

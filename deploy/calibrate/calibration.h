@@ -32,7 +32,8 @@ __attribute__((format(printf, 4, 5))) void calibration_add_note(struct calibrati
 struct calibrated_links {
     double nic, latency_s, memory, memory_latency_s;
     bool has_memory;
-    double burst_kib; // that a link carries at once; no run shows it
+    double burst_kib;             // that a link carries at once; no run shows it
+    struct network_pacing pacing; // what of that no message takes
 };
 
 /* What is known of the links between hosts without any run, and counts instead. 0: nothing. */

@@ -2,7 +2,6 @@
 #include "deploy/calibrate/calibration_files.h"
 
 #include "common/base/log.h"
-#include "common/transport/congestion.h"
 #include "common/transport/send_buffer.h"
 #include "deploy/predict/basis/fields.h"
 #include "deploy/system/folder.h"
@@ -244,8 +243,8 @@ json_t *calibration_network_json(const struct calibration *calibration)
                   SWITCH_NAME, "hosts", hosts_json(calibration));
     if (object != NULL && strcmp(calibration->widest->transport, "tcp") == 0) {
         json_object_set_new(object, "send-buffer-kib", json_integer(SEND_BUFFER_KIB));
-        if (calibration->links.burst_kib > 0 && congestion_paces()) {
-            json_object_set_new(object, "paced", json_true());
+        if (network_pacing_is_any(&calibration->links.pacing)) {
+            json_object_set_new(object, "paced", network_pacing_json(&calibration->links.pacing));
         }
     }
     set_conditions(object, &conditions);

@@ -1,6 +1,7 @@
 /* Latency and bandwidth of the ways of messages. */
 #include "deploy/calibrate/calibration_links.h"
 
+#include "deploy/calibrate/calibration_pacing.h"
 #include "deploy/calibrate/fit.h"
 #include "deploy/predict/basis/fields.h"
 
@@ -149,6 +150,7 @@ static void take_known(struct calibration_run *const *runs, size_t run_count,
     if (known->burst_kib > 0) {
         calibration_add_note(&made->network_notes, "burst-kib", false, "%g: --burst-kib",
                              known->burst_kib);
+        calibration_take_pacing(runs, run_count, made->links.nic, 1024 * known->burst_kib, made);
     }
 }
 

@@ -312,6 +312,36 @@ void observed_ways_add(struct observed_ways *ways, const struct fit_point *way, 
     ways->count++;
 }
 
+/* The first process of its host. */
+static uint32_t host_of(const struct watcher *watcher, const struct timeline_process *process)
+{
+    const struct timeline_process *all = watcher->timeline->processes;
+    uint32_t i = 0;
+    while (strcmp(all[i].host, process->host) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* One more between hosts. */
+static void keep_message(struct watcher *watcher, const struct timeline_event *send,
+                         const struct timeline_event *receive)
+{
+    const struct timeline *timeline = watcher->timeline;
+    struct observation *seen = watcher->seen;
+    bool is_answer = strcmp(send->message, "PARAMS") == 0;
+    uint64_t end_ns = receive->begin_ns > send->begin_ns ? receive->begin_ns : send->begin_ns;
+    seen->messages[seen->message_count++] =
+        (struct observed_message){seconds(send->begin_ns - timeline->begin_ns),
+                                  seconds(end_ns - timeline->begin_ns),
+                                  (double)send->bytes,
+                                  host_of(watcher, process_of(watcher, send)),
+                                  host_of(watcher, process_of(watcher, receive)),
+                                  is_answer                            ? NETWORK_WAY_ANSWERS
+                                  : strcmp(send->message, "PUSH") == 0 ? NETWORK_WAY_PUSHES
+                                                                       : NETWORK_WAY_RING};
+}
+
 static void take_ways(struct watcher *watcher, const struct timeline_flow *flows, size_t count)
 {
     struct observation *seen = watcher->seen;
@@ -330,6 +360,9 @@ static void take_ways(struct watcher *watcher, const struct timeline_flow *flows
         bool is_within = strcmp(from->host, to->host) == 0;
         observed_ways_add(is_within ? &seen->within : &seen->between, &way,
                           seconds(send->end_ns - send->begin_ns));
+        if (!is_within && observed_has_values(send)) {
+            keep_message(watcher, send, receive);
+        }
         if (!is_within) {
             uint64_t both_ns = from->uncertainty_ns + to->uncertainty_ns;
             unsure_ns = both_ns > unsure_ns ? both_ns : unsure_ns;
@@ -371,8 +404,9 @@ static enum status allocate(struct watcher *watcher, const struct timeline_flow 
     watcher->core_ns = calloc(timeline->event_count + 1, sizeof(*watcher->core_ns));
     watcher->posts = calloc(timeline->event_count + 1, sizeof(*watcher->posts));
     watcher->seen->step_s = calloc(timeline->event_count + 1, sizeof(double));
+    watcher->seen->messages = calloc(flow_count + 1, sizeof(*watcher->seen->messages));
     bool is_there = watcher->own_ns != NULL && watcher->core_ns != NULL && watcher->posts != NULL &&
-                    watcher->seen->step_s != NULL;
+                    watcher->seen->step_s != NULL && watcher->seen->messages != NULL;
     for (size_t i = 0; i < segments.count && is_there; i++) {
         const struct segment *segment = &segments.list[i];
         watcher->own_ns[segment->event] += segment->end_ns - segment->begin_ns;
@@ -420,5 +454,7 @@ enum status observation_make(const struct timeline *timeline,
 void observation_finish(struct observation *observation)
 {
     free(observation->step_s);
+    free(observation->messages);
     observation->step_s = NULL;
+    observation->messages = NULL;
 }

@@ -15,6 +15,7 @@
 #include "deploy/calibrate/observed_cpu.h"
 #include "deploy/calibrate/observed_exchange.h"
 #include "deploy/predict/basis/costs.h"
+#include "deploy/predict/basis/network_pacing.h"
 #include "deploy/trace/timeline.h"
 
 #include <stdbool.h>
@@ -50,6 +51,14 @@ struct observed_ways {
     double least_send_s; // the shortest send of them, which the ways begin with
 };
 
+/* A message with values that went from one host to another. */
+struct observed_message {
+    double begin_s, end_s; // of its send and of its receive, behind the timeline's beginning
+    double bytes;
+    uint32_t from, to; // hosts: the timeline's first processes there
+    enum network_way way;
+};
+
 struct observation {
     struct observed_layer layers[COSTS_LAYERS_MAX]; // (layer_count), as they were met first
     uint32_t layer_count;                           // 0: the timeline has none
@@ -68,6 +77,8 @@ struct observation {
     struct observed_sums sums;            // of an all-reduce
     struct observed_sums served;          // of servers: sums and updates
     struct observed_ways within, between; // hosts
+    struct observed_message *messages;    // (message_count), owned; between hosts
+    size_t message_count;
     struct observed_cores cores;
     struct observed_exchange exchange;
 };

@@ -74,26 +74,12 @@ static void what_is_not_of_tcp_is_left_alone(void **state)
     close(ends[1]);
 }
 
-/* New connections have the system's, and BBR paces them. */
-static void whether_connections_are_paced_is_the_systems_choice(void **state)
-{
-    (void)state;
-    char name[17] = "";
-    socklen_t size = sizeof(name) - 1;
-    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(descriptor >= 0);
-    assert_int_equal(getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
-    assert_int_equal(congestion_paces(), strncmp(name, "bbr", 3) == 0);
-    close(descriptor);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_bbr_on_a_short_way_is_unfit),
         cmocka_unit_test(a_connection_with_bbr_gets_cubic_and_others_keep_theirs),
         cmocka_unit_test(what_is_not_of_tcp_is_left_alone),
-        cmocka_unit_test(whether_connections_are_paced_is_the_systems_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,31 @@ static void what_is_known_of_links_counts_instead(void **state)
     check_network(&network, 2); // memory is what messages show
 }
 
+/* Messages took as long as 1 GB/s lets them, which is more than one link carries, and less than the
+ * other. */
+static void what_takes_no_burst_is_paced(void **state)
+{
+    (void)state;
+    static const struct {
+        double nic;
+        bool is_paced;
+    } cases[] = {{1e8, false}, {2e9, true}};
+    struct traced_story story = plain_ring;
+    story.has_hosts = true;
+    story.transport = "tcp";
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct network network;
+        memset(runs, 0, sizeof(runs));
+        known = (struct calibration_known){.nic = cases[i].nic, .burst_kib = 64};
+        calibrate(&story, 1, &costs, &network);
+        known = (struct calibration_known){0};
+        assert_true(network.host_count > 1);
+        assert_int_equal(network.pacing.is_paced[NETWORK_WAY_RING], cases[i].is_paced);
+        assert_false(network.pacing.is_paced[NETWORK_WAY_PUSHES]);
+        network_finish(&network);
+    }
+}
+
 /* The run is refused, with a sentence that holds `why`. */
 static void refuse(const char *folder, const char *why)
 {
@@ -384,6 +409,7 @@ int main(void)
         cmocka_unit_test(runs_that_are_not_whole_are_refused),
         cmocka_unit_test(runs_of_two_kinds_are_refused),
         cmocka_unit_test(what_is_known_of_links_counts_instead),
+        cmocka_unit_test(what_takes_no_burst_is_paced),
         cmocka_unit_test(a_file_that_cannot_be_written_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,9 +192,13 @@ static void serve(const struct author *author, uint64_t step, const uint64_t rea
 
 static void describe(const struct author *author, const char *role)
 {
+    char host[24] = "node";
+    if (author->story->has_hosts) {
+        snprintf(host, sizeof(host), "%s-%u", role, author->number);
+    }
     const struct trace_process process = {.role = role,
                                           .number = author->number,
-                                          .host = "node",
+                                          .host = host,
                                           .host_id = 7,
                                           .is_coordinator = strcmp(role, "ps") == 0};
     trace_describe(author->trace, &process);

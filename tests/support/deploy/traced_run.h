@@ -41,10 +41,11 @@ struct traced_story {
     bool has_group;             // ring: sums in shared memory, no messages
     bool has_codes;             // ps-sync: workers encode and decode
     const char *transport;      // NULL: none is told
+    bool has_hosts;             // each process is on a host of its own
 };
 
 /* Makes the run folder, of a model of two layers (conv2d 1, linear 2) and two buckets, on the host
- * "node". The caller gives it to temp_folder_destroy. */
+ * "node", or on several. The caller gives it to temp_folder_destroy. */
 char *traced_run_write(const struct traced_story *story);
 
 #endif
