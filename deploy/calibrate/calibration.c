@@ -169,6 +169,7 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     list_layers(maker, model);
     bool is_named = seen->layer_count > 0;
     enum status status = STATUS_OK;
+    made->costs.whole_layers = is_named;
     if (is_named) {
         take_named(maker, model);
     } else {

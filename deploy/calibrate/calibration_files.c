@@ -164,6 +164,9 @@ static json_t *costs_json(const struct calibration *calibration)
                   "Measured by ringside calibrate; `measured` says what each value comes from.",
                   "measured", notes_json(&calibration->cost_notes), "batch",
                   (json_int_t)costs->batch, "layers", layers_json(calibration));
+    if (costs->whole_layers) {
+        json_object_set_new(object, "whole-layers", json_true());
+    }
     set_quantity(object, "optimizer", costs->optimizer_s, QUANTITY_TIME);
     set_quantity(object, "message", costs->message_s, QUANTITY_TIME);
     if (costs->message_bandwidth > 0) {

@@ -3,10 +3,15 @@
 
 #include "common/base/log.h"
 #include "common/job/phases.h"
+#include "common/transport/send_buffer.h"
 #include "deploy/predict/course.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define PACED_BYTES 65536.0 // PACER_WINDOW_BYTES
+#define RATE_MAX    1e15    // beyond that a buffer has its largest size anyway
+#define RTT_MAX_S   1e3
 
 // Tags of wakes; forward and backward of bucket b: 1 + b, and so many buckets behind that; then
 // the end of a round, and those of the exchange.
@@ -266,6 +271,23 @@ static double byte_s(double bandwidth)
     return bandwidth > 0 ? 1 / bandwidth : 0;
 }
 
+/* Rings do that try their paths; servers and their workers learn of them by what comes back. */
+static bool fits_buffers(const struct course *course)
+{
+    return course->shards > 0 || course->job->all_reduce == ALL_REDUCE_CHOICE_AUTO;
+}
+
+/* What the kernel holds, which doubles what it is asked for, and what is behind that before others
+ * may overtake it (pacer.h). */
+static double fit_buffer(double rate, double rtt_s)
+{
+    bool is_known = rate > 0 && rate < RATE_MAX && rtt_s < RTT_MAX_S;
+    int bytes = is_known ? send_buffer_bytes((uint64_t)rate, (uint32_t)(1e6 * rtt_s),
+                                             (uint32_t)NETWORK_SEGMENT_BYTES)
+                         : SEND_BUFFER_MAX;
+    return 2.0 * bytes + PACED_BYTES;
+}
+
 static enum status create_engine(struct course *course)
 {
     const struct course_exchange *exchange = exchange_of(course);
@@ -282,7 +304,8 @@ static enum status create_engine(struct course *course)
         .threads = course->simulated + course->shards,
         .cores = {costs->threads, costs->crowding, costs->turns, costs->messages_first},
         .carriage_message_s = costs->carriage_message_s,
-        .carriage_byte_s = byte_s(costs->carriage_bandwidth)};
+        .carriage_byte_s = byte_s(costs->carriage_bandwidth),
+        .fit_buffer = fits_buffers(course) ? fit_buffer : NULL};
     enum status status = engine_create(course->network, course->hosts, &model, &course->engine);
     return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
 }

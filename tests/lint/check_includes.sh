@@ -75,7 +75,7 @@ deploy/trace            common/base common/trace
 deploy/predict/convergence common/base common/options common/job
 deploy/predict/basis    common/base common/options common/vector common/job
 deploy/predict/engine   common/base deploy/predict/basis
-deploy/predict          common/base common/plan common/job ps-server/shard worker/exchange/chunks worker/exchange/shared deploy/predict/basis deploy/predict/engine
+deploy/predict          common/base common/plan common/job common/transport ps-server/shard worker/exchange/chunks worker/exchange/shared deploy/predict/basis deploy/predict/engine
 deploy/predict/exchange common/base common/codec common/plan common/job worker/exchange/chunks worker/exchange/shared deploy/predict
 deploy/predict/study    common/base common/job deploy/predict/convergence deploy/predict/basis deploy/predict
 deploy/predict/faults   common/base common/plan common/job deploy/predict/basis deploy/predict/study
@@ -100,7 +100,7 @@ worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|wo
 worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|memory|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
-deploy/predict/.*               common/(base|options|vector|codec|plan|job)/[^/]+\.h|deploy/predict/((basis|engine|exchange|study|advise|convergence|faults)/)?[^/]+\.h|ps-server/shard/staleness\.h|worker/exchange/(chunks/ring|shared/block)_plan\.h
+deploy/predict/.*               common/(base|options|vector|codec|plan|job)/[^/]+\.h|deploy/predict/((basis|engine|exchange|study|advise|convergence|faults)/)?[^/]+\.h|ps-server/shard/staleness\.h|common/transport/send_buffer\.h|worker/exchange/(chunks/ring|shared/block)_plan\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
 common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h

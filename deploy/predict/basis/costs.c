@@ -202,13 +202,28 @@ static enum status read_exchange(const struct fields *fields, struct costs *cost
 
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
-    static const char *const names[] = {"comment",  "measured",       "batch",
-                                        "layers",   "optimizer",      "message",
-                                        "sum",      "encode",         "decode",
-                                        "spread",   "threads",        "input",
-                                        "carriage", "crowding",       "carriage-message",
-                                        "turns",    "messages-first", "message-bandwidth",
-                                        "recovery", "errors",         "conditions",
+    static const char *const names[] = {"comment",
+                                        "measured",
+                                        "batch",
+                                        "layers",
+                                        "optimizer",
+                                        "message",
+                                        "sum",
+                                        "encode",
+                                        "decode",
+                                        "spread",
+                                        "threads",
+                                        "input",
+                                        "carriage",
+                                        "crowding",
+                                        "carriage-message",
+                                        "turns",
+                                        "messages-first",
+                                        "message-bandwidth",
+                                        "recovery",
+                                        "errors",
+                                        "conditions",
+                                        "whole-layers",
                                         NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
@@ -226,6 +241,9 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     }
     costs->batch = (uint32_t)batch;
     costs->is_measured = json_object_get(fields->object, "measured") != NULL;
+    if (status == STATUS_OK) {
+        status = fields_flag(fields, "whole-layers", &costs->whole_layers);
+    }
     if (status == STATUS_OK) {
         status = read_layers(fields, costs);
     }
@@ -287,6 +305,14 @@ enum status costs_make_layout(const struct costs *costs, uint64_t bucket_bytes,
     return STATUS_OK;
 }
 
+/* Of a layer's times, what a bucket has. */
+static double share_of_bucket(const struct costs *costs, struct span layer, struct span bucket)
+{
+    const struct span end = {layer.offset + layer.count - 1, 1};
+    return costs->whole_layers ? (double)span_intersect(end, bucket).count
+                               : (double)span_intersect(layer, bucket).count / (double)layer.count;
+}
+
 void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_forward_s,
                      double *ret_backward_s)
 {
@@ -301,7 +327,7 @@ void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_
             continue;
         }
         const struct span span = {offset, layer->parameters};
-        share = (double)span_intersect(span, bucket).count / (double)layer->parameters;
+        share = share_of_bucket(costs, span, bucket);
         forward_s += share * held_forward_s;
         backward_s += share * held_backward_s;
         held_forward_s = held_backward_s = 0;

@@ -42,6 +42,7 @@ struct costs {
     uint32_t batch;                             // images of a worker's step
     struct cost_layer layers[COSTS_LAYERS_MAX]; // from the input to the output
     uint32_t layer_count;
+    bool whole_layers;        // none begins or is done by halves, whatever buckets it lies in
     double optimizer_s;       // an update of all parameters
     double message_s;         // of sender and receiver, each
     double message_bandwidth; // of its values, besides; 0: in no time
@@ -77,8 +78,10 @@ enum status costs_make_layout(const struct costs *costs, uint64_t bucket_bytes,
                               struct layout *ret_layout);
 
 /* The parts of forward and of backward that a bucket has, in seconds: a layer's are shared out in
- * proportion to its parameters; those of a layer without any go to the next layer that has some,
- * or, behind the last one, to that. */
+ * proportion to its parameters, or, of whole layers, are all those of its end's bucket, which is
+ * the last one that forward waits for, and before which backward is done with none of the layer's.
+ * Those of a layer without parameters go to the next layer that has some, or, behind the last one,
+ * to that. */
 void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_forward_s,
                      double *ret_backward_s);
 

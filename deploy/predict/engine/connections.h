@@ -21,13 +21,22 @@ struct connection {
     uint32_t held_count;      // with the one that goes
     double held_bytes;        // likewise
     double latency_s;
+    double buffer; // of the sender's kernel
     double bytes;  // that have gone over it
     uint32_t sent; // packets that it was given and that have not begun to go
     bool is_busy;
     bool is_expected; // by its links, to begin with one
 };
 
+/* Bytes that a connection holds whose path carries so many per second, 0: any number, and takes so
+ * long there and back. */
+typedef double (*connections_fit)(double rate, double rtt_s);
+
 struct connection_table {
+    const struct network *network;
+    const uint32_t *hosts; // of each process
+    struct flows *flows;
+    connections_fit fit;     // NULL: the network's buffers
     struct connection *list; // (count), owned as the other
     uint32_t count, room;
     uint32_t *seats; // (seat_count) of the list, each + 1; 0: none
@@ -93,11 +102,11 @@ static inline struct connection *connections_add(struct connection_table *table,
     return &table->list[*seat - 1];
 }
 
-static inline double connections_latency_s(const struct network *network, const uint32_t *hosts,
-                                           uint32_t from, uint32_t to)
+static inline double connections_latency_s(const struct connection_table *table, uint32_t from,
+                                           uint32_t to)
 {
     struct network_route route;
-    network_find_route(network, hosts[from], hosts[to], &route);
+    network_find_route(table->network, table->hosts[from], table->hosts[to], &route);
     return route.latency_s;
 }
 
@@ -116,6 +125,14 @@ static inline void connections_hold(struct connection *connection, struct packet
     }
 }
 
+/* One without bytes, behind what is held. */
+static inline void connections_hold_small(struct connection *connection, struct packet_store *store,
+                                          uint32_t index)
+{
+    connection->held_count++;
+    (void)packets_append(store, &connection->held, index);
+}
+
 /* The next one that goes; PACKETS_NONE: there is none, or the last one has not gone yet. */
 static inline uint32_t connections_next(struct connection *connection,
                                         const struct packet_store *store)
@@ -125,7 +142,7 @@ static inline uint32_t connections_next(struct connection *connection,
         return PACKETS_NONE;
     }
     connection->is_busy = true;
-    connection->sent -= connection->sent > 0;
+    connection->sent -= connection->sent > 0 && store->list[index].bytes > 0;
     connection->held.first = store->list[index].next;
     return index;
 }
@@ -148,51 +165,63 @@ static inline void connections_release(struct connection *connection, double byt
     connection->held_bytes -= bytes;
 }
 
-/* Makes it if it is not there. NULL: no memory. */
-static inline struct connection *connections_make(struct connection_table *table,
-                                                  const struct network *network,
-                                                  struct flows *flows, const uint32_t *hosts,
-                                                  uint32_t from, uint32_t to)
+/* What one connection over a route carries at most; 0: no limit. */
+static inline double connections_rate(const struct network *network,
+                                      const struct network_route *route)
 {
+    double rate = route->flow_bandwidth;
+    for (uint32_t i = 0; i < route->link_count; i++) {
+        double own = network_free(&network->links[route->links[i]]);
+        rate = own > 0 && (rate <= 0 || own < rate) ? own : rate;
+    }
+    return rate;
+}
+
+/* Makes it if it is not there. NULL: no memory. */
+static inline struct connection *connections_make(struct connection_table *table, uint32_t from,
+                                                  uint32_t to)
+{
+    const struct network *network = table->network;
+    const uint32_t *hosts = table->hosts;
     struct connection *found = connections_find(table, from, to);
     if (found != NULL) {
         return found;
     }
     struct network_route route;
     network_find_route(network, hosts[from], hosts[to], &route);
-    struct connection made = {.from = from, .to = to, .latency_s = route.latency_s};
-    made.class = flows_class_of(flows, &route);
+    struct connection made = {
+        .from = from, .to = to, .latency_s = route.latency_s, .buffer = network->send_buffer};
+    if (table->fit != NULL && network->send_buffer > 0 && hosts[from] != hosts[to]) {
+        made.buffer = table->fit(connections_rate(network, &route), 2 * route.latency_s);
+    }
+    made.class = flows_class_of(table->flows, &route);
     return made.class != UINT32_MAX ? connections_add(table, &made) : NULL;
 }
 
 /* From when its sender begins to send a packet, links keep a share of what they let pass at once
  * for it. False if there is no memory. */
-static inline bool connections_announce(struct connection_table *table,
-                                        const struct network *network, struct flows *flows,
-                                        const uint32_t *hosts, const struct packet *packet)
+static inline bool connections_announce(struct connection_table *table, const struct packet *packet)
 {
-    if (!flows_have_bursts(flows)) {
+    if (!flows_have_bursts(table->flows)) {
         return true;
     }
-    struct connection *connection =
-        connections_make(table, network, flows, hosts, packet->from, packet->to);
+    struct connection *connection = connections_make(table, packet->from, packet->to);
     if (connection != NULL) {
         connection->sent++;
-        connections_expect(connection, flows);
+        connections_expect(connection, table->flows);
     }
     return connection != NULL;
 }
 
-/* What went over each link of the network. hosts: of each process. */
-static inline void connections_link_bytes(const struct connection_table *table,
-                                          const struct network *network, const uint32_t *hosts,
-                                          double *ret_bytes)
+/* What went over each link of the network. */
+static inline void connections_link_bytes(const struct connection_table *table, double *ret_bytes)
 {
-    memset(ret_bytes, 0, network->link_count * sizeof(*ret_bytes));
+    memset(ret_bytes, 0, table->network->link_count * sizeof(*ret_bytes));
     for (uint32_t i = 0; i < table->count; i++) {
         const struct connection *connection = &table->list[i];
         struct network_route route;
-        network_find_route(network, hosts[connection->from], hosts[connection->to], &route);
+        network_find_route(table->network, table->hosts[connection->from],
+                           table->hosts[connection->to], &route);
         for (uint32_t j = 0; j < route.link_count; j++) {
             ret_bytes[route.links[j]] += connection->bytes;
         }

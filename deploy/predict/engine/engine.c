@@ -14,7 +14,6 @@
 enum work_kind {
     WORK_OWN,    // what the thread was occupied with
     WORK_SEND,   // a packet is ready
-    WORK_SMALL,  // likewise one that takes latency alone
     WORK_HANDLE, // it has taken a packet
     WORK_CARRY,  // a packet has been carried at one end
     WORK_RUN,    // of engine_run; its token is the tag
@@ -30,8 +29,6 @@ struct thread {                           // of a process
 };
 
 struct engine {
-    const struct network *network;
-    const uint32_t *hosts;
     double now;
     struct engine_model model;
     struct event_heap events; // owned as the others
@@ -111,11 +108,36 @@ static void carry_both_ends(struct engine *engine, uint32_t index)
     carry(engine, packet->to, CORES_IN, index);
 }
 
+/* Sends a packet that no link carries. */
+static void send_aside(struct engine *engine, uint32_t index)
+{
+    const struct packet *packet = &engine->store.list[index];
+    double latency_s = connections_latency_s(&engine->connections, packet->from, packet->to);
+    bool is_carried = packet->is_lent || engine_shares_cores(engine, packet->from);
+    if (is_carried) {
+        carry_both_ends(engine, index);
+    }
+    add_event(engine, engine->now + latency_s, is_carried ? EVENT_ARRIVE : EVENT_SMALL, index, 0);
+}
+
+/* The next packet of a connection that links carry; small ones before it go aside. */
+static uint32_t take_next(struct engine *engine, struct connection *connection)
+{
+    for (;;) {
+        connections_hold(connection, &engine->store, connection->buffer);
+        uint32_t index = connections_next(connection, &engine->store);
+        if (index == PACKETS_NONE || engine->store.list[index].bytes > 0) {
+            return index;
+        }
+        connections_release(connection, 0);
+        send_aside(engine, index);
+    }
+}
+
 /* Lets the next packet of a connection go, once the last one has gone. */
 static void go_on(struct engine *engine, struct connection *connection)
 {
-    connections_hold(connection, &engine->store, engine->network->send_buffer);
-    uint32_t packet = connections_next(connection, &engine->store);
+    uint32_t packet = take_next(engine, connection);
     connections_expect(connection, engine->flows);
     if (packet != PACKETS_NONE) {
         if (!engine->store.list[packet].is_moved) {
@@ -134,8 +156,7 @@ static void queue_packet(struct engine *engine, uint32_t packet)
 {
     const struct packet *queued = &engine->store.list[packet];
     struct connection *connection =
-        connections_make(&engine->connections, engine->network, engine->flows, engine->hosts,
-                         queued->from, queued->to);
+        connections_make(&engine->connections, queued->from, queued->to);
     if (connection == NULL) {
         engine->is_out_of_memory = true;
         return;
@@ -147,17 +168,16 @@ static void queue_packet(struct engine *engine, uint32_t packet)
 
 static void end_flow(struct engine *engine)
 {
-    uint32_t packet = flows_end_next(engine->flows, engine->now);
-    struct connection *connection =
-        &engine->connections.list[engine->store.list[packet].connection];
-    double counted = engine->store.list[packet].counted_bytes;
-    connection->bytes += counted > 0 ? counted : engine->store.list[packet].bytes;
-    if (engine->store.list[packet].is_moved) {
-        add_event(engine, engine->now, EVENT_SMALL, packet, 0);
+    uint32_t index = flows_end_next(engine->flows, engine->now);
+    const struct packet packet = engine->store.list[index];
+    struct connection *connection = &engine->connections.list[packet.connection];
+    connection->bytes += packet.counted_bytes > 0 ? packet.counted_bytes : packet.bytes;
+    if (packet.is_moved) {
+        add_event(engine, engine->now, EVENT_SMALL, index, 0);
     } else {
-        add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, packet, 0);
+        add_event(engine, engine->now + connection->latency_s, EVENT_ARRIVE, index, 0);
     }
-    connections_release(connection, engine->store.list[packet].bytes);
+    connections_release(connection, packet.bytes);
     go_on(engine, connection);
 }
 
@@ -179,28 +199,23 @@ void engine_occupy(struct engine *engine, uint32_t process, double seconds)
 static void announce_first(struct engine *engine, const struct thread *thread)
 {
     if (thread->sending.first > 0) {
-        const struct packet *packet = &engine->store.list[thread->sending.first - 1];
-        add_event_at(engine, &(struct event){{packet->ready_s, packet->order},
-                                             EVENT_READY,
-                                             thread->sending.first - 1,
-                                             0});
+        uint32_t first = thread->sending.first - 1;
+        const struct packet *packet = &engine->store.list[first];
+        const struct event event = {{packet->ready_s, packet->order}, EVENT_READY, first, 0};
+        add_event_at(engine, &event);
     }
-}
-
-/* Sends a packet that no link carries. */
-static void send_aside(struct engine *engine, uint32_t index)
-{
-    double latency_s =
-        connections_latency_s(engine->network, engine->hosts, engine->store.list[index].from,
-                              engine->store.list[index].to);
-    carry_both_ends(engine, index);
-    add_event(engine, engine->now + latency_s, EVENT_ARRIVE, index, 0);
 }
 
 /* Lets a packet go, once its sender has sent it. */
 static void launch(struct engine *engine, uint32_t index)
 {
-    if (engine->store.list[index].is_lent) {
+    const struct packet *packet = &engine->store.list[index];
+    struct connection *connection =
+        packet->is_in_turn ? connections_find(&engine->connections, packet->from, packet->to)
+                           : NULL;
+    if (connection != NULL && connection->held_count > 0) {
+        connections_hold_small(connection, &engine->store, index);
+    } else if (packet->is_lent || packet->bytes <= 0) {
         send_aside(engine, index);
     } else {
         queue_packet(engine, index);
@@ -224,28 +239,32 @@ static double message_s(const struct engine *engine, uint32_t thread, const stru
            (engine->model.message_s + bytes * engine->model.message_byte_s);
 }
 
+/* Behind what the thread of the sender does and sends. */
+static void send_behind(struct engine *engine, uint32_t index)
+{
+    struct packet *packet = &engine->store.list[index];
+    struct thread *thread = &engine->threads[thread_of(engine, packet->from)];
+    packet->ready_s = thread->busy_until > engine->now ? thread->busy_until : engine->now;
+    packet->order = engine->order++;
+    if (packets_append(&engine->store, &thread->sending, index)) {
+        announce_first(engine, thread);
+    }
+}
+
 void engine_send(struct engine *engine, const struct packet *packet)
 {
     assert(packet->bytes > 0 && packet->from != packet->to);
-    uint32_t index = keep(engine, packet);
-    if (index != PACKETS_NONE) {
-        if (!packet->is_lent && !packet->is_paced &&
-            !connections_announce(&engine->connections, engine->network, engine->flows,
-                                  engine->hosts, packet)) {
-            engine->is_out_of_memory = true;
-        }
-        uint32_t thread = thread_of(engine, packet->from);
-        double seconds = message_s(engine, thread, packet);
-        if (engine_shares_cores(engine, thread)) {
-            give_work(engine, thread, WORK_SEND, index, seconds);
-            return;
-        }
+    uint32_t index = keep(engine, packet), thread = thread_of(engine, packet->from);
+    double seconds = message_s(engine, thread, packet);
+    if (index != PACKETS_NONE && !packet->is_lent && !packet->is_paced &&
+        !connections_announce(&engine->connections, packet)) {
+        engine->is_out_of_memory = true;
+    }
+    if (index != PACKETS_NONE && engine_shares_cores(engine, thread)) {
+        give_work(engine, thread, WORK_SEND, index, seconds);
+    } else if (index != PACKETS_NONE) {
         engine_occupy(engine, packet->from, seconds);
-        engine->store.list[index].ready_s = engine->threads[thread].busy_until;
-        engine->store.list[index].order = engine->order++;
-        if (packets_append(&engine->store, &engine->threads[thread].sending, index)) {
-            announce_first(engine, &engine->threads[thread]);
-        }
+        send_behind(engine, index);
     }
 }
 
@@ -258,12 +277,11 @@ void engine_send_small(struct engine *engine, const struct packet *packet)
     struct packet *small = &engine->store.list[index];
     small->bytes = 0;
     if (engine_shares_cores(engine, thread)) {
-        give_work(engine, thread, WORK_SMALL, index, message_s(engine, thread, small));
+        give_work(engine, thread, WORK_SEND, index, message_s(engine, thread, small));
+    } else if (small->is_in_turn) {
+        send_behind(engine, index);
     } else {
-        add_event(engine,
-                  engine->now +
-                      connections_latency_s(engine->network, engine->hosts, small->from, small->to),
-                  EVENT_SMALL, index, 0);
+        send_aside(engine, index);
     }
 }
 
@@ -382,9 +400,6 @@ static void end_work(struct engine *engine)
     case WORK_SEND:
         launch(engine, work.token);
         break;
-    case WORK_SMALL:
-        send_aside(engine, work.token);
-        break;
     case WORK_HANDLE:
         hand_over(engine, work.token);
         break;
@@ -441,8 +456,6 @@ enum status engine_create(const struct network *network, const uint32_t *hosts,
     if (engine == NULL) {
         return STATUS_NO_MEMORY;
     }
-    engine->network = network;
-    engine->hosts = hosts;
     engine->model = *model;
     engine->threads = calloc(model->threads, sizeof(*engine->threads));
     if (engine->threads == NULL || flows_create(network, &engine->flows) != STATUS_OK ||
@@ -450,6 +463,8 @@ enum status engine_create(const struct network *network, const uint32_t *hosts,
         engine_destroy(engine);
         return STATUS_NO_MEMORY;
     }
+    engine->connections = (struct connection_table){
+        .network = network, .hosts = hosts, .flows = engine->flows, .fit = model->fit_buffer};
     *ret_engine = engine;
     return STATUS_OK;
 }
@@ -475,7 +490,7 @@ double engine_now(const struct engine *engine)
 
 void engine_link_bytes(const struct engine *engine, double *ret_bytes)
 {
-    connections_link_bytes(&engine->connections, engine->network, engine->hosts, ret_bytes);
+    connections_link_bytes(&engine->connections, ret_bytes);
 }
 
 struct engine_usage engine_usage(const struct engine *engine, uint32_t process)

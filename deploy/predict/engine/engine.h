@@ -28,6 +28,7 @@ struct packet {
     uint32_t kind, bucket, chunk, segment, hop;
     bool is_lent;              // its values stay where they are: no link carries them
     bool is_paced;             // links let none of it pass at once
+    bool is_in_turn;           // small: it comes behind what its connection holds
     uint32_t next, connection; // for the engine, as the others below
     uint32_t awaited;          // its way, and those that carry it
     bool is_moved;
@@ -48,6 +49,9 @@ struct engine_model {
     uint32_t threads; // of the first processes; those behind them have the same again
     struct cores_share cores;
     double carriage_message_s, carriage_byte_s; // where cores are limited
+    // What connections between hosts hold, by the rate of their path, 0: none, and its round trip.
+    // NULL: as the network has it.
+    double (*fit_buffer)(double rate, double rtt_s);
 };
 
 /* hosts: of each process; borrowed, as the network is. */
@@ -59,7 +63,8 @@ double engine_now(const struct engine *engine);
 void engine_send(struct engine *engine, const struct packet *packet);
 
 /* Delivers a packet that is so small that it takes latency alone, and, where cores are shared, what
- * a message takes of them. */
+ * a message takes of them. One that is in turn waits for what was sent before over its connection,
+ * as far as that has left the queues in which messages overtake each other. */
 void engine_send_small(struct engine *engine, const struct packet *packet);
 
 /* Moves values by the threads that compute: the packet is delivered when the links have carried

@@ -4,8 +4,8 @@
  *
  * Within a host a push is read where it is, and parameters are copied. Codes: a push is decoded as
  * it comes, and what ps-sync answers is encoded once for all workers (answer_encoder.c). */
-#include "common/job/consistency.h"
 #include "deploy/predict/course.h"
+#include "deploy/predict/exchange/servers.h"
 #include "deploy/predict/exchange/values.h"
 
 #include <math.h>
@@ -14,37 +14,6 @@
 #define WINDOW_BYTES 1048576.0
 
 enum { PACKET_PUSH, PACKET_TAKEN, PACKET_REPLY, PACKET_PULL, PACKET_PULL_AHEAD };
-
-struct pair {                  // a worker and a shard
-    double travelling, window; // bytes of values
-    uint32_t waiting_count;    // pushes that wait
-    bool *waits;               // (buckets), owned
-    uint64_t read_version;     // of the parameters that the worker computes with
-    uint32_t taken_count;      // parts of the gradient that comes
-    bool is_pulled;            // the worker waits for parameters, its gradient was applied
-    // With --backup:
-    bool is_held;            // its gradient is whole, and of the update that comes
-    uint64_t wanted_version; // another server had it
-    uint64_t seen_version;   // of what the worker has got
-};
-
-struct server { // a shard where gradients are applied when they are whole
-    struct clocks clocks;
-    uint64_t version; // updates
-    uint64_t floats;
-    uint32_t summed;     // gradients of the next update
-    uint32_t part_count; // buckets of which it has something
-};
-
-struct servers {
-    struct pair *pairs;     // (workers, shards)
-    uint32_t *counts;       // (shards, buckets) gradients of the update that is being made
-    struct server *servers; // (shards)
-    uint32_t *replies;      // (workers) parts that have come, of all shards
-    uint32_t *awaited;      // (workers) of so many
-    uint32_t part_count;    // of all shards
-    struct consistency consistency;
-};
 
 static struct pair *pair_of(struct course *course, uint32_t worker, uint32_t shard)
 {
@@ -263,15 +232,28 @@ static void take_first(struct course *course, uint32_t shard, uint32_t worker)
     }
 }
 
+/* Tells workers that pushes were taken, behind the answers to these. */
+static void credit(struct course *course, const struct packet *push, struct server *server)
+{
+    struct packet taken = {.from = push->to,
+                           .to = push->from,
+                           .kind = PACKET_TAKEN,
+                           .bucket = push->bucket,
+                           .is_in_turn = true};
+    if (!is_in_step(course)) {
+        engine_send_small(course->engine, &taken);
+        return;
+    }
+    credits_seen_add(&server->credits, push->from, push->bucket, server->part_bytes[push->bucket]);
+    while (credits_seen_take(&server->credits, server->part_bytes, &taken.to, &taken.bucket)) {
+        engine_send_small(course->engine, &taken);
+    }
+}
+
 static void take_push(struct course *course, const struct packet *push)
 {
-    const struct servers *servers = course->exchange;
+    struct servers *servers = course->exchange;
     uint32_t shard = push->to - course->job->workers;
-    struct packet taken = *push;
-    taken.from = push->to;
-    taken.to = push->from;
-    taken.kind = PACKET_TAKEN;
-    engine_send_small(course->engine, &taken);
     if (servers->consistency.update == UPDATE_ON_PUSH) {
         take_alone(course, shard, push->from);
     } else if (course->job->backup > 0) {
@@ -279,6 +261,7 @@ static void take_push(struct course *course, const struct packet *push)
     } else {
         take_for_all(course, shard, push->bucket);
     }
+    credit(course, push, &servers->servers[shard]);
 }
 
 /* What a part of a bucket stands for: where one server stands for all, for the whole. */
@@ -418,6 +401,8 @@ static void servers_destroy(struct course *course)
     }
     for (uint32_t k = 0; servers != NULL && servers->servers != NULL && k < course->shards; k++) {
         clocks_finish(&servers->servers[k].clocks);
+        credits_seen_finish(&servers->servers[k].credits);
+        free(servers->servers[k].part_bytes);
     }
     if (servers != NULL) {
         free(servers->servers);
@@ -449,14 +434,20 @@ static enum status create_server(struct course *course, uint32_t shard)
 {
     struct servers *servers = course->exchange;
     struct server *server = &servers->servers[shard];
-    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+    uint32_t buckets = course->layout.bucket_count;
+    server->part_bytes = calloc(buckets, sizeof(*server->part_bytes));
+    enum status status = server->part_bytes != NULL &&
+                                 clocks_init(&server->clocks, course->job->workers) &&
+                                 credits_seen_init(&server->credits, course->job->workers, buckets)
+                             ? STATUS_OK
+                             : STATUS_NO_MEMORY;
+    for (uint32_t b = 0; b < buckets && status == STATUS_OK; b++) {
         uint64_t floats = part_of(course, b, shard).count;
         server->floats += floats;
         server->part_count += floats > 0;
+        server->part_bytes[b] = values_bytes(floats);
     }
     servers->part_count += server->part_count;
-    enum status status =
-        clocks_init(&server->clocks, course->job->workers) ? STATUS_OK : STATUS_NO_MEMORY;
     for (uint32_t w = 0; w < course->job->workers && status == STATUS_OK; w++) {
         status = create_pair(course, w, shard);
     }

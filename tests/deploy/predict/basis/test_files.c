@@ -274,7 +274,7 @@ static void every_cost_is_taken(void **state)
                "\"encode\": \"6 GB/s\", \"decode\": \"7 GB/s\","
                "\"threads\": 2, \"input\": \"8 us\", \"carriage-message\": \"9 us\","
                "\"carriage\": \"10 GB/s\", \"messages-first\": true, \"crowding\": 1.2,"
-               "\"turns\": 1.3}",
+               "\"turns\": 1.3, \"whole-layers\": true}",
                path);
     assert_int_equal(costs_read(path, &costs), STATUS_OK);
     unlink(path);
@@ -293,14 +293,38 @@ static void every_cost_is_taken(void **state)
     }
     assert_int_equal(costs.threads, 2);
     assert_true(costs.messages_first && costs.crowding == 1.2 && costs.turns == 1.3);
+    assert_true(costs.whole_layers);
+}
+
+/* A layer of two buckets and a half, below one without parameters, and above one of a half. */
+static void whole_layers_are_of_the_bucket_of_their_end(void **state)
+{
+    (void)state;
+    const struct span buckets[] = {{200, 100}, {100, 100}, {0, 100}}; // from the output
+    costs = (struct costs){.layers = {{50, 1, 10}, {250, 2, 20}, {0, 4, 40}}, .layer_count = 3};
+    const double shared[][2] = {{2.4, 24}, {2.4, 24}, {2.2, 22}},
+                 whole[][2] = {{6, 60}, {0, 0}, {1, 10}};
+    for (size_t i = 0; i < 6; i++) {
+        double forward_s = 0, backward_s = 0;
+        costs.whole_layers = i >= 3;
+        const double *want = costs.whole_layers ? whole[i % 3] : shared[i % 3];
+        costs_of_bucket(&costs, buckets[i % 3], &forward_s, &backward_s);
+        if (fabs(forward_s - want[0]) > 1e-9 || fabs(backward_s - want[1]) > 1e-9) {
+            fail_msg("%zu: %g and %g, not %g and %g", i, forward_s, backward_s, want[0], want[1]);
+        }
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_costs),    cmocka_unit_test(test_spreads),
-        cmocka_unit_test(test_networks), cmocka_unit_test(every_cost_is_taken),
-        cmocka_unit_test(test_units),    cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_spreads),
+        cmocka_unit_test(test_networks),
+        cmocka_unit_test(every_cost_is_taken),
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(whole_layers_are_of_the_bucket_of_their_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,11 +59,38 @@ static void nothing_overtakes_what_the_kernel_has(void **state)
     assert_int_equal(order_with(1e9), 123);
 }
 
+/* It has no bytes, so that there is room for it. */
+static void a_small_one_goes_behind_what_is_held(void **state)
+{
+    (void)state;
+    struct packet_store store = {.count = 0};
+    struct connection connection = {.bytes = 0};
+    uint32_t indices[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct packet packet = {.bucket = i, .bytes = i == 1 ? 0 : BYTES};
+        indices[i] = packets_keep(&store, &packet);
+    }
+    packets_queue_by_bucket(&store, &connection.waiting, indices[0]);
+    connections_hold(&connection, &store, 0);
+    assert_int_equal(connections_next(&connection, &store), indices[0]);
+    connections_hold_small(&connection, &store, indices[1]);
+    packets_queue_by_bucket(&store, &connection.waiting, indices[2]);
+    connections_hold(&connection, &store, 0); // its bucket waits behind the one that goes
+    connections_release(&connection, BYTES);
+    assert_int_equal(connections_next(&connection, &store), indices[1]);
+    connections_release(&connection, 0);
+    assert_int_equal(connection.held_count, 0);
+    connections_hold(&connection, &store, 0);
+    assert_int_equal(connections_next(&connection, &store), indices[2]);
+    packets_finish(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_highest_bucket_goes_next),
         cmocka_unit_test(nothing_overtakes_what_the_kernel_has),
+        cmocka_unit_test(a_small_one_goes_behind_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

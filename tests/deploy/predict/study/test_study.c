@@ -55,7 +55,7 @@ static struct study *make(const char *change)
     study->network = &network;
     study->job = predictions_job(MODE_PS_SYNC, WORKERS, 1, ALL_REDUCE_CHOICE_RING);
     study->job.transport = TRANSPORT_TCP;
-    study->counted = 4;
+    study->counted = 40;
     study->designs[0] = (struct study_design){{.kind = MODE_PS_SYNC}, 1};
     study->workers[0] = WORKERS;
     study->design_count = study->worker_count = 1;
@@ -79,7 +79,8 @@ static void expect_limiter(const char *name, double gain)
 static void expect_step(const char *change, double want)
 {
     struct study *study = make(change);
-    predictions_check(change, WORKERS, study->points[1].made.step_s, want, 1e-6);
+    // What a step leaves to be done is done in the next one.
+    predictions_check(change, WORKERS, study->points[1].made.step_s, want, 1e-3);
     free(study);
 }
 
