@@ -1,6 +1,8 @@
 /* What encoding and decoding take, from a run with codes beside one without. */
 #include "deploy/calibrate/calibration_codes.h"
 
+#include "deploy/calibrate/calibration_cores.h"
+#include "deploy/calibrate/fit.h"
 #include "deploy/predict/basis/fields.h"
 
 /* The run without codes that is like one with them. */
@@ -35,6 +37,68 @@ static double take_code(struct calibration *made, const char *name, double coded
     return bandwidth;
 }
 
+static bool knows_both(const struct calibration_run *run)
+{
+    return calibration_knows_cores(run) && run->observation.cores.servers.processes > 0;
+}
+
+/* How much longer a core worked for the messages of a step than without codes, of which fewer bytes
+ * are to be handled. */
+static double more_s(const struct calibration *made, const struct observed_cpu *with,
+                     const struct observed_cpu *without, double left_out)
+{
+    double bandwidth = made->costs.message_bandwidth;
+    double saved_s = bandwidth > 0 ? left_out * without->bytes / bandwidth : 0;
+    return with->messages_s - without->messages_s + saved_s;
+}
+
+/* What codes leave out of the bytes of values, as a share. */
+static double left_out_of(const struct calibration_run *run)
+{
+    struct codec codec = {.kind = CODEC_NONE};
+    char why[OPTION_ERROR_BYTES];
+    if (codec_parse(run->compress, &codec, why, sizeof(why)) != STATUS_OK || run->parameters == 0) {
+        return 0;
+    }
+    return 1 - (double)codec_bytes(&codec, run->parameters) / (4.0 * (double)run->parameters);
+}
+
+static double note_code(struct calibration *made, const char *name, double seconds,
+                        const struct calibration_run *run)
+{
+    char text[QUANTITY_BYTES];
+    double bandwidth = 4.0 * (double)run->parameters / seconds;
+    if (seconds <= 0) {
+        calibration_add_note(&made->cost_notes, name, true,
+                             "no time: cores worked no longer with it for messages of %s",
+                             run->name);
+        return 0;
+    }
+    quantity_format(bandwidth, QUANTITY_BANDWIDTH, text);
+    calibration_add_note(&made->cost_notes, name, false,
+                         "%s: %s, by how much longer cores worked for messages of workers and "
+                         "servers",
+                         text, run->compress);
+    return bandwidth;
+}
+
+/* A worker encodes all values once, and decodes them once. Its servers decode those of all workers,
+ * and encode what has changed, which they decode as well. */
+static void take_by_cores(struct calibration *made, const struct calibration_run *coded,
+                          const struct calibration_run *plain)
+{
+    const struct observed_cores *with = &coded->observation.cores,
+                                *without = &plain->observation.cores;
+    double servers = with->servers.processes, left_out = left_out_of(coded);
+    const struct fit_load loads[2] = {
+        {1, 1, more_s(made, &with->workers, &without->workers, left_out)},
+        {1 / servers, (1 + coded->workers) / servers,
+         more_s(made, &with->servers, &without->servers, left_out)}};
+    const struct fit_share share = fit_share(loads, 2);
+    made->costs.encode_bandwidth = note_code(made, "encode", share.part_s, coded);
+    made->costs.decode_bandwidth = note_code(made, "decode", share.byte_s, coded);
+}
+
 void calibration_take_codes(struct calibration_run *const *coded_runs, size_t coded_count,
                             struct calibration_run *const *runs, size_t count,
                             struct calibration *made)
@@ -48,6 +112,10 @@ void calibration_take_codes(struct calibration_run *const *coded_runs, size_t co
             &made->cost_notes, "encode and decode", true,
             "no time: there is no run in ps-sync without --compress to compare %s with",
             coded->name);
+        return;
+    }
+    if (knows_both(coded) && knows_both(plain)) {
+        take_by_cores(made, coded, plain);
         return;
     }
     const struct observed_exchange *with = &coded->observation.exchange,
