@@ -10,52 +10,41 @@
 #include <cmocka.h> // needs the four above
 // clang-format on
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PARAMETERS 1000000
 #define ENCODE_S   2e-3
 #define DECODE_S   0.5e-3
 
-struct pair {
-    struct calibration_run *plain, *coded;
-    struct calibration *made;
-};
+static struct calibration_run plain, coded; // large
+static struct calibration made;
 
-/* Three workers and as many servers as that in ps-sync, without codes and with fp16. */
-static struct pair make(uint32_t servers, double encode_s, double decode_s)
+/* Three workers in ps-sync. */
+static void set_run(struct calibration_run *run, uint32_t servers, const char *compress)
 {
-    struct pair pair = {calloc(1, sizeof(*pair.plain)), calloc(1, sizeof(*pair.coded)),
-                        calloc(1, sizeof(*pair.made))};
-    assert_true(pair.plain != NULL && pair.coded != NULL && pair.made != NULL);
-    struct calibration_run *const runs[2] = {pair.plain, pair.coded};
-    for (size_t i = 0; i < 2; i++) {
-        runs[i]->workers = 3;
-        runs[i]->threads = 1;
-        runs[i]->parameters = PARAMETERS;
-        snprintf(runs[i]->compress, sizeof(runs[i]->compress), "%s", i == 0 ? "none" : "fp16");
-        struct observation *seen = &runs[i]->observation;
-        seen->exchange.params_s = 1;
-        seen->cores.workers =
-            (struct observed_cpu){.processes = 3, .messages_s = 5e-3, .bytes = 8e6};
-        seen->cores.servers =
-            (struct observed_cpu){.processes = servers, .messages_s = 7e-3, .bytes = 8e6};
-    }
-    pair.coded->observation.cores.workers.messages_s += encode_s + decode_s - 4e-3;
-    pair.coded->observation.cores.servers.messages_s += (encode_s + 4 * decode_s) / servers - 4e-3;
-    pair.made->costs.message_bandwidth = 1e9; // so that half of 8 MB are 4 ms
-    return pair;
+    memset(run, 0, sizeof(*run));
+    run->workers = 3;
+    run->threads = 1;
+    run->parameters = PARAMETERS;
+    snprintf(run->compress, sizeof(run->compress), "%s", compress);
+    run->observation.exchange.params_s = 1;
+    run->observation.cores.workers =
+        (struct observed_cpu){.processes = 3, .messages_s = 5e-3, .bytes = 8e6};
+    run->observation.cores.servers =
+        (struct observed_cpu){.processes = servers, .messages_s = 7e-3, .bytes = 8e6};
 }
 
 static struct costs take(uint32_t servers, double encode_s, double decode_s)
 {
-    struct pair pair = make(servers, encode_s, decode_s);
-    calibration_take_codes(&pair.coded, 1, &pair.plain, 1, pair.made);
-    struct costs costs = pair.made->costs;
-    free(pair.plain);
-    free(pair.coded);
-    free(pair.made);
-    return costs;
+    struct calibration_run *plain_run = &plain, *coded_run = &coded;
+    set_run(&plain, servers, "none");
+    set_run(&coded, servers, "fp16");
+    memset(&made, 0, sizeof(made));
+    made.costs.message_bandwidth = 1e9; // so that half of 8 MB are 4 ms
+    coded.observation.cores.workers.messages_s += encode_s + decode_s - 4e-3;
+    coded.observation.cores.servers.messages_s += (encode_s + 4 * decode_s) / servers - 4e-3;
+    calibration_take_codes(&coded_run, 1, &plain_run, 1, &made);
+    return made.costs;
 }
 
 static void workers_and_servers_tell_encoding_from_decoding(void **state)
