@@ -6,6 +6,7 @@
 #include "common/channel/channel_trace.h"
 #include "common/job/faults.h"
 #include "common/transport/port_range.h"
+#include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/invitation.h"
 #include "ps-server/record/history.h"
@@ -59,8 +60,6 @@ static enum status announce(struct server *server)
     return signs_begin(&server->signs, fd, server->endpoint, server->options->launcher_fd >= 0);
 }
 
-static const atomic_int never_interrupted = 0;
-
 static void *run_shard(void *data)
 {
     const struct shard_service_options *options = data;
@@ -87,7 +86,7 @@ static enum status start_shard(struct server *server)
         .join_timeout_ms = (uint32_t)(1000 * options->job->start_timeout),
         .stall_warn_ms = (uint32_t)(1000 * options->job->stall_warn),
         // A signal is the coordinator's to handle: it stops its shard with the others.
-        .is_interrupted = &never_interrupted,
+        .is_interrupted = &server->is_shard_forsaken,
     };
     if (pthread_create(&server->shard_thread, NULL, run_shard, &server->shard) != 0) {
         log_error("cannot start the shard's thread");
@@ -264,12 +263,13 @@ static void take_signal(struct server *server)
  * cannot be. */
 static enum status begin_generation(struct server *server)
 {
-    struct coordinator last = server->coordinator;
     struct generation next;
-    enum status status = generation_next(&last, &next);
+    enum status status = generation_next(&server->coordinator, &next);
     if (status != STATUS_OK) {
         return status;
     }
+    coordinator_call_back(&server->coordinator, clock_now_ms());
+    struct coordinator last = server->coordinator;
     keeper_destroy(server->keeper); // what is on its way to the disk arrives there
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
@@ -301,29 +301,29 @@ fail:
 static void fail_after_all(struct server *server, enum status status, const char *why)
 {
     struct coordinator *coordinator = &server->coordinator;
-    const struct sender culprit = coordinator->culprit;
     char reason[COORDINATOR_REASON_BYTES];
     snprintf(reason, sizeof(reason), "%.380s; the job cannot go on: %.100s", coordinator->reason,
              why);
-    coordinator_amend(coordinator, status, reason, &culprit);
+    coordinator_fail_to_renew(coordinator, status, reason, clock_now_ms());
 }
 
-/* After a generation: whether another one follows. */
+/* After the loop has gone round for the last time of a generation: whether it goes on, with the
+ * next one, or until all know that there is none. */
 static bool goes_on(struct server *server)
 {
     char why[COORDINATOR_REASON_BYTES];
-    if (server->coordinator.verdict != STATUS_AGAIN) {
+    if (server->coordinator.state != COORDINATOR_RENEWING) {
         return false;
     }
     if (!generation_has_enough(&server->coordinator, why, sizeof(why))) {
         fail_after_all(server, STATUS_UNREACHABLE, why);
-        return false;
+        return true;
     }
     enum status status = begin_generation(server);
     if (status != STATUS_OK) {
         fail_after_all(server, status, status_text(status));
     }
-    return status == STATUS_OK;
+    return true;
 }
 
 /* Tells those who manage this process that the loop goes round. One that hears nobody might as well
@@ -340,8 +340,9 @@ static void say_alive(struct server *server)
 
 static void loop(struct server *server)
 {
-    server->attention.looked_ms = server->coordinator.created_ms;
-    while (server->coordinator.state != COORDINATOR_OVER) {
+    const struct coordinator *coordinator = &server->coordinator;
+    server->attention.looked_ms = coordinator->created_ms;
+    while (coordinator->state != COORDINATOR_OVER && coordinator->state != COORDINATOR_RENEWING) {
         say_alive(server);
         take_messages(server);
         if (server->keeper != NULL) { // see server_open_keeper
@@ -353,6 +354,9 @@ static void loop(struct server *server)
         take_departures(server);
         tick(server);
         live_tick(server->live, &server->coordinator, clock_now_ms());
+        if (coordinator->state >= COORDINATOR_CLOSING) {
+            signs_ending(&server->signs);
+        }
     }
     signs_busy(&server->signs); // with the disk
 }
@@ -432,9 +436,25 @@ static enum status start(struct server *server)
                                : give_up(server, status, "the coordinator's shard did not start");
 }
 
+/* Whether this process's own shard was told to join, and has not come while there was time. */
+static bool awaits_shard(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t stride = coordinator->job->servers;
+    for (uint32_t i = 0; coordinator->calls_back && i < membership->server_count; i += stride) {
+        if (membership->servers[i].state == SLOT_FREE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void destroy(struct server *server)
 {
     if (server->has_shard_thread) {
+        if (awaits_shard(&server->coordinator)) {
+            atomic_store(&server->is_shard_forsaken, 1); // nobody answers it any more
+        }
         pthread_join(server->shard_thread, NULL);
     }
     live_destroy(server->live);

@@ -22,6 +22,7 @@
 #include "ps-server/signs.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct server {
@@ -54,6 +55,7 @@ struct server {
 
     pthread_t shard_thread;
     bool has_shard_thread;
+    atomic_int is_shard_forsaken; // its shard ends: nobody is there any more to tell it so
     struct shard_service_options shard;
 };
 

@@ -75,6 +75,13 @@ void signs_training(struct signs *signs)
     }
 }
 
+void signs_ending(struct signs *signs)
+{
+    if (signs->fd >= 0 && !signs->ends) {
+        signs->ends = say(signs, "ending\n");
+    }
+}
+
 void signs_end(struct signs *signs)
 {
     if (signs->fd >= 0) {

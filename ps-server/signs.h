@@ -7,6 +7,7 @@
  *     busy           it does something that may take longer, until it says that it is alive again
  *     await worker 2 somebody may take the place of this member, which was lost before the start
  *     training       the job trains: before that it has nothing to go on from
+ *     ending         the job ends: whoever is started again now comes too late
  *
  * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
  * would have to wait: the reader may be stopped. */
@@ -21,7 +22,7 @@
 struct signs {
     int fd; // -1: nobody listens
     uint64_t said_ms;
-    bool is_busy, trains; // it has said so
+    bool is_busy, trains, ends; // it has said so
 };
 
 /* Writes the endpoint; fd -1: to nobody. Closes fd unless more follows. Logs. */
@@ -38,6 +39,9 @@ void signs_await(struct signs *signs, const char *role, uint32_t number);
 
 /* The job trains. Without effect when it was said. */
 void signs_training(struct signs *signs);
+
+/* The job ends. Likewise. */
+void signs_ending(struct signs *signs);
 
 void signs_end(struct signs *signs); // begun or not, with fd -1
 

@@ -155,7 +155,7 @@ void restart_plan_worker(struct launch *launch, struct member *member)
            servers = launch->placement.server_count;
     uint32_t planned = count_planned(launch), used = launch->restarts + planned;
     bool is_replacement = count_joins(launch) > 0;
-    if (count_running(launch) < launch->job.min_workers) {
+    if (launch->is_ending || count_running(launch) < launch->job.min_workers) {
         return; // the job fails
     }
     if ((used >= launch->options->restarts && !is_replacement) || index < servers ||
@@ -175,7 +175,7 @@ bool restart_may_replace(struct launch *launch, struct member *member)
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
     if (!member_was_killed(member) || coordinator->is_over || coordinator->stopped != 0 ||
-        launch->interrupts > 0 ||
+        launch->interrupts > 0 || launch->is_ending ||
         launch->restarts + count_planned(launch) >= launch->options->restarts) {
         return false;
     }
@@ -210,10 +210,25 @@ static void forget_ends(struct launch *launch)
     }
 }
 
+/* The job ends: those that were to be started again would come too late. */
+static void forget_plans(struct launch *launch)
+{
+    launch->is_ending = true;
+    for (size_t i = 1; i < launch->members.count; i++) {
+        struct member *member = &launch->members.list[i];
+        launch->replacements -= is_planned(member) && member->is_replacement;
+        member->restart_ms = 0;
+    }
+}
+
 bool restart_take_answer(struct launch *launch, const char *line)
 {
     if (strcmp(line, "training") == 0) {
         launch->has_begun = true;
+        return true;
+    }
+    if (strcmp(line, "ending") == 0) {
+        forget_plans(launch);
         return true;
     }
     if (strncmp(line, "await ", strlen("await ")) != 0) {
@@ -407,6 +422,7 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->why_ended[0] = '\0';
     launch->restarts++;
     launch->returns++;
+    launch->is_ending = false;
     note_restart(launch);
     if (!launch->has_begun) {
         forget_ends(launch); // the one before may not have heard of them
@@ -472,7 +488,7 @@ void restart_begin(struct launch *launch, const char *reason)
     launch->returns = 0;
     launch->deadline_ms = 0;
     launch->cause[0] = launch->why_ended[0] = '\0';
-    launch->is_certain = launch->has_begun = false;
+    launch->is_certain = launch->has_begun = launch->is_ending = false;
     launch->culprit = NULL;
     members_finish(&launch->members);
 }

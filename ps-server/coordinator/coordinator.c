@@ -78,11 +78,6 @@ void coordinator_stop(struct coordinator *coordinator, enum status status, const
     assert(status != STATUS_OK);
     if (coordinator->state == COORDINATOR_CLOSING) {
         coordinator->awaits_knocks = false; // whoever ends the job does not want to wait
-        return;
-    }
-    if (coordinator->verdict == STATUS_AGAIN) { // it was about to go on
-        coordinator_amend(coordinator, status, reason, NULL);
-        return;
     }
     coordinator_close(coordinator, status, reason, NULL, now_ms);
 }
@@ -180,6 +175,8 @@ void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t
         watch(coordinator, now_ms, away_ms);
         checkpointing_tick(coordinator, now_ms);
         coordinator_conclude(coordinator, now_ms);
+        break;
+    case COORDINATOR_RENEWING: // until the turn is over: see server.c
         break;
     case COORDINATOR_CLOSING:
         excuse_answers(coordinator, now_ms, away_ms);

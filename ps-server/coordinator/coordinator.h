@@ -34,14 +34,23 @@
  *     GATHERING    the process starts                 WELCOME        everybody is READY
  *     CONNECTING   everybody is READY                 TRY or START   everybody is CONNECTED
  *     TRAINING     everybody is CONNECTED             GO             every worker PASSED or is DONE
+ *     RENEWING     the next generation is to follow                  the loop has gone round
  *     CLOSING      the verdict is known               STOP           all have answered, or the time
  *                                                                    for answers is up
- *     OVER         the process may end
+ *     OVER         the process may end, or the next
+ *                  generation has begun
  *
  *     GATHERING ──► CONNECTING ──► TRAINING ──► CLOSING ──► OVER
- *                    ▲  │  ▲          │            ▲
- *                    └──┘  └──────────┘            └── from any state before it: the job fails
- *                   all TRIED    all PASSED
+ *                    ▲  │  ▲          │            ▲          ▲
+ *                    └──┘  └──────────┘            │          │
+ *                   all TRIED    all PASSED        │          │
+ *                                                  │          │
+ *     from any state before it: the job fails ─────┤          │
+ *     from any state before it: it goes on ──► RENEWING ──────┘
+ *
+ * In RENEWING nobody has been told yet. All that has happened by the end of the loop's turn, losses
+ * that came together above all, still counts as it did before, so the job may fail after all. STOP
+ * with the reason AGAIN is sent when that is known (coordinator_call_back), and holds.
  *
  * CONNECTING begins with TRY where workers have to find out what is possible between them, and
  * again with START when all have TRIED. It begins once more when every worker has passed a phase of
@@ -53,6 +62,7 @@ enum coordinator_state {
     COORDINATOR_GATHERING,
     COORDINATOR_CONNECTING,
     COORDINATOR_TRAINING,
+    COORDINATOR_RENEWING,
     COORDINATOR_CLOSING,
     COORDINATOR_OVER,
 };
@@ -109,8 +119,9 @@ struct coordinator {
     struct sums sums;
     struct checkpointing checkpointing;
     struct newcomers newcomers;
-    const struct coordinator_resume *resume;   // borrowed; NULL: the job begins
-    const struct generation *generation;       // borrowed; NULL: the first one
+    const struct coordinator_resume *resume; // borrowed; NULL: the job begins
+    const struct generation *generation;     // borrowed; NULL: the first one
+    bool calls_back; // members that are not here were told to join, and hear the verdict if they do
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
     uint64_t stopped_ms, told_ms;              // STOP was sent to all; last to any
     bool awaits_knocks;                        // of members that have left before they heard it

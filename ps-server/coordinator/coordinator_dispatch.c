@@ -166,7 +166,7 @@ static void handle_sum(struct coordinator *coordinator, const struct sender *fro
     const struct wire_sum *given = message->sum;
     const double *sum;
     uint32_t rank;
-    if (from->role != ROLE_WORKER || coordinator->state >= COORDINATOR_CLOSING ||
+    if (from->role != ROLE_WORKER || coordinator->state >= COORDINATOR_RENEWING ||
         !find_rank(coordinator, from, message, &rank)) {
         return;
     }

@@ -134,7 +134,8 @@ static struct sender find_closed(const struct membership *membership, enum membe
 }
 
 /* Frees the place that a process asks for, if the connection of the one that has it is closed:
- * whoever is started again soon need not wait until that counts as lost. */
+ * whoever is started again soon need not wait until that counts as lost. One that the launcher has
+ * started need not wait for that either: whoever has its place was killed, and has been counted. */
 static void make_room(struct coordinator *coordinator, const struct wire_member *member,
                       uint64_t now_ms)
 {
@@ -142,6 +143,10 @@ static void make_room(struct coordinator *coordinator, const struct wire_member 
     const struct membership *membership = &coordinator->membership;
     struct sender old = member->has_rank ? membership_called(membership, member->role, member->rank)
                                          : find_closed(membership, member->role);
+    if (old.slot != NULL && old.slot->is_awaited && old.slot->state != SLOT_FREE) {
+        membership_vacate(&coordinator->membership, &old, coordinator->job->servers, now_ms);
+        return;
+    }
     if (old.slot != NULL && old.slot->closed_ms != 0) {
         snprintf(sentence, sizeof(sentence),
                  "%s %u (host %s, pid %llu) was lost: its connection "
@@ -150,6 +155,23 @@ static void make_room(struct coordinator *coordinator, const struct wire_member 
                  (unsigned long long)old.slot->process_id);
         (void)handshake_vacate(coordinator, &old, sentence, now_ms);
     }
+}
+
+/* Whether the job has ended that a member was told to join: it hears how. */
+static bool tell_verdict(struct coordinator *coordinator, uint64_t peer,
+                         const struct wire_member *member, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    const struct sender called = membership_called(membership, member->role, member->rank);
+    if (coordinator->state < COORDINATOR_CLOSING || !coordinator->calls_back || !member->has_rank ||
+        called.slot == NULL || called.slot->state != SLOT_FREE) {
+        return false;
+    }
+    const struct message stop = {
+        .kind = MESSAGE_STOP, .reason = coordinator->verdict, .text = coordinator->reason};
+    coordinator_port_send(&coordinator->port, peer, &stop);
+    (void)membership_note_gone(membership, &called, coordinator->job->servers, now_ms);
+    return true;
 }
 
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
@@ -163,6 +185,9 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     }
     if (strcmp(message->text, RINGSIDE_VERSION) != 0) {
         refuse_version(port, peer, message->text);
+        return;
+    }
+    if (tell_verdict(coordinator, peer, member, now_ms)) {
         return;
     }
     if (is_newcomer(coordinator, member)) {

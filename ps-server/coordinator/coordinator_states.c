@@ -5,13 +5,16 @@
 #include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-// How long members have to answer a STOP, and how long those that have left before they heard it
-// have to knock, before the process ends.
+// How long members have to answer a STOP, those that have left before they heard it have to knock,
+// and those who were told to join have to come, before the process ends. Whoever interrupts a
+// launcher waits for the last of these.
 #define CLOSING_MS 1000
 #define KNOCK_MS   (MEMBER_KNOCK_MS + CLOSING_MS)
+#define CALLED_MS  2000
 
 /* Sends the message to each worker, with the places of the members it connects to. */
 static void send_places(const struct coordinator *coordinator, struct message message)
@@ -143,15 +146,24 @@ static struct message stop_of(const struct coordinator *coordinator)
                             .text = coordinator->reason};
 }
 
+static void send_stop(const struct coordinator *coordinator)
+{
+    const struct message stop = stop_of(coordinator);
+    coordinator_port_send_all(&coordinator->port, &coordinator->membership, &stop);
+}
+
+bool coordinator_awaits_called(const struct coordinator *coordinator)
+{
+    return coordinator->calls_back && membership_lacks(&coordinator->membership);
+}
+
 static void begin_closing(struct coordinator *coordinator, uint64_t now_ms)
 {
     coordinator->ended_ms = coordinator->stopped_ms = coordinator->told_ms = now_ms;
-    const struct message stop = stop_of(coordinator);
-    coordinator_port_send_all(&coordinator->port, &coordinator->membership, &stop);
-    if (coordinator->verdict == STATUS_OK) {
-        coordinator->awaits_knocks = job_outlasts_coordinator(coordinator->job);
-        newcomers_dismiss(coordinator);
-    }
+    coordinator->awaits_knocks =
+        coordinator->verdict == STATUS_OK && job_outlasts_coordinator(coordinator->job);
+    send_stop(coordinator);
+    newcomers_dismiss(coordinator);
 }
 
 void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
@@ -204,7 +216,8 @@ static void say_awaited(struct coordinator *coordinator, const struct sender *me
 bool coordinator_is_closed(struct coordinator *coordinator, uint64_t now_ms)
 {
     static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
-    bool is_closed = true;
+    bool is_closed =
+        !coordinator_awaits_called(coordinator) || now_ms - coordinator->stopped_ms >= CALLED_MS;
     for (uint32_t i = 0; i < 2; i++) {
         struct sender at = membership_member(&coordinator->membership, roles[i], 0);
         for (; at.slot != NULL;
@@ -234,6 +247,9 @@ void coordinator_enter(struct coordinator *coordinator, enum coordinator_state s
         break;
     case COORDINATOR_TRAINING:
         begin_training(coordinator, now_ms);
+        break;
+    case COORDINATOR_RENEWING:
+        coordinator->ended_ms = now_ms;
         break;
     case COORDINATOR_CLOSING:
         begin_closing(coordinator, now_ms);
@@ -268,11 +284,41 @@ void coordinator_close(struct coordinator *coordinator, enum status verdict, con
         return;
     }
     coordinator_amend(coordinator, verdict, reason, culprit);
-    coordinator_enter(coordinator, COORDINATOR_CLOSING, now_ms);
-    if (verdict == STATUS_AGAIN) {
-        // Nobody answers: members come back to the next generation.
-        coordinator_enter(coordinator, COORDINATOR_OVER, now_ms);
+    coordinator_enter(coordinator,
+                      verdict == STATUS_AGAIN ? COORDINATOR_RENEWING : COORDINATOR_CLOSING, now_ms);
+}
+
+void coordinator_call_back(struct coordinator *coordinator, uint64_t now_ms)
+{
+    assert(coordinator->state == COORDINATOR_RENEWING && coordinator->verdict == STATUS_AGAIN);
+    send_stop(coordinator);
+    // Nobody answers: members come back to the next generation.
+    coordinator_enter(coordinator, COORDINATOR_OVER, now_ms);
+}
+
+/* Those that were told to join are waited for. */
+static void release_called(struct slot *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i].state != SLOT_GONE) {
+            slot_release(&slots[i]);
+        }
     }
+}
+
+void coordinator_fail_to_renew(struct coordinator *coordinator, enum status verdict,
+                               const char *reason, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    const struct sender culprit = coordinator->culprit;
+    assert(coordinator->verdict == STATUS_AGAIN && verdict != STATUS_AGAIN);
+    if (coordinator->state == COORDINATOR_OVER) {
+        release_called(membership->workers, membership->worker_count);
+        release_called(membership->servers, membership->server_count);
+        coordinator->calls_back = true;
+    }
+    coordinator_amend(coordinator, verdict, reason, &culprit);
+    coordinator_enter(coordinator, COORDINATOR_CLOSING, now_ms);
 }
 
 void coordinator_fail(struct coordinator *coordinator, enum status verdict,

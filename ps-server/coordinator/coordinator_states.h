@@ -15,8 +15,8 @@ void coordinator_enter(struct coordinator *coordinator, enum coordinator_state s
 /* Whether it waits for members that have outlasted another coordinator, or this one. */
 bool coordinator_takes_back(const struct coordinator *coordinator);
 
-/* Sets the verdict and enters CLOSING, unless the job is closing already. `culprit` is the member
- * that the reason is about; NULL: none. */
+/* Sets the verdict and enters CLOSING, or RENEWING if that is AGAIN, unless the job is closing
+ * already. `culprit` is the member that the reason is about; NULL: none. */
 void coordinator_close(struct coordinator *coordinator, enum status verdict, const char *reason,
                        const struct sender *culprit, uint64_t now_ms);
 
@@ -33,6 +33,17 @@ void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
 /* Whether all members have answered STOP, or have had their time for that. Says for whom it waits
  * longer than for the others. */
 bool coordinator_is_closed(struct coordinator *coordinator, uint64_t now_ms);
+
+/* Whether members that were told to join are not here yet. */
+bool coordinator_awaits_called(const struct coordinator *coordinator);
+
+/* Ends RENEWING: tells all members to join the next generation, which is about to begin. */
+void coordinator_call_back(struct coordinator *coordinator, uint64_t now_ms);
+
+/* The next generation could not begin. Members that were told to join it are told why when they
+ * do; if none was told, all are. */
+void coordinator_fail_to_renew(struct coordinator *coordinator, enum status verdict,
+                               const char *reason, uint64_t now_ms);
 
 /* Ends the job as completed once all workers have done their steps and nothing is awaited: their
  * parameters must be equal. */

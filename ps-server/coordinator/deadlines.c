@@ -215,7 +215,7 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
         return STATUS_OK;
     }
     slot_enter(membership, member.slot, SLOT_GONE, now_ms);
-    coordinator->workers_lost += role == ROLE_WORKER;
+    coordinator->workers_lost += role == ROLE_WORKER && !member.slot->is_awaited; // counted once
     snprintf(ret_reason.bytes, ret_reason.size,
              "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role),
              member.slot->number, member.slot->host, (unsigned long long)member.slot->process_id,
@@ -300,6 +300,7 @@ static enum status check_state(struct coordinator *coordinator, uint64_t now_ms,
     case COORDINATOR_TRAINING:
         return stalls_check(membership, job->stall_fail, now_ms, ret_culprit, ret_reason.bytes,
                             ret_reason.size);
+    case COORDINATOR_RENEWING:
     case COORDINATOR_CLOSING:
     case COORDINATOR_OVER:
         break;

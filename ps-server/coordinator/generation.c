@@ -151,6 +151,10 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
             return;
         }
     }
+    if (may_follow && coordinator->state == COORDINATOR_RENEWING) {
+        coordinator_port_say(&coordinator->port, true, "the job goes on: %s, too", sentence);
+        return; // the first loss is the reason
+    }
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
 }
@@ -394,6 +398,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
 {
     struct membership *membership = &coordinator->membership;
     coordinator->generation = generation;
+    coordinator->calls_back = !coordinator->is_returned; // who comes back then comes by itself
     coordinator->workers_lost = generation->workers_lost;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];

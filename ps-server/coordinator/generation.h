@@ -1,8 +1,9 @@
 /* Generations of a job's processes: a job that loses a worker goes on with those that are left.
  * Pure.
  *
- * With --on-loss redeal a lost process does not end the job. The coordinator sends STOP to all
- * members with the reason AGAIN, and begins a new generation: a coordinator of the same job with
+ * With --on-loss redeal a lost process does not end the job. The coordinator, which is RENEWING
+ * until its loop has taken what else has come, sends STOP to all members with the reason AGAIN, and
+ * begins a new generation: a coordinator of the same job with
  * one process less to carry its ranks, or its parameters if a server was lost. The others join
  * again, by new connections and under the numbers that they had, and go on from the newest
  * checkpoint, or from the beginning if there is none. So the way on after a loss is the way on
@@ -81,12 +82,13 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
                            char *ret_why, size_t why_size);
 
 /* A member is lost: the job goes on without it if it can, and fails with the status otherwise. The
- * sentence says which member, and how that is known. */
+ * sentence says which member, and how that is known. Of several that are lost before the others
+ * have been told, the first is the reason, unless the job then fails. */
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms);
 
-/* After a generation whose verdict is AGAIN: whether enough workers are left, of which more may
- * have been lost since; otherwise a sentence says why not. */
+/* Before a generation that is RENEWING ends: whether enough workers are left, of which some may
+ * have made their last step since; otherwise a sentence says why not. */
 bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size);
 
 /* Fills the next generation from the coordinator of the last one, whose verdict is AGAIN. Until

@@ -120,17 +120,18 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
     return false;
 }
 
-/* A job that was about to go on does not if too few are left by now. */
-static void amend(const struct launcher_news *news, const struct sender *culprit,
-                  struct coordinator *coordinator)
+/* The member's loss ends the job, or another generation follows. That it was killed is a better
+ * reason for that than what others say of their connections. */
+static void lose(const struct launcher_news *news, const struct sender *culprit,
+                 struct coordinator *coordinator, uint64_t now_ms)
 {
-    char why[COORDINATOR_REASON_BYTES] = "", reason[2 * COORDINATOR_REASON_BYTES];
-    enum status verdict = coordinator->verdict;
-    if (verdict == STATUS_AGAIN && !generation_may_follow(coordinator, culprit, why, sizeof(why))) {
-        verdict = STATUS_UNREACHABLE;
+    char why[COORDINATOR_REASON_BYTES];
+    if (coordinator->state == COORDINATOR_RENEWING && news->kind != LAUNCHER_ENDED &&
+        generation_may_follow(coordinator, culprit, why, sizeof(why))) {
+        coordinator_amend(coordinator, STATUS_AGAIN, news->sentence, culprit);
+    } else {
+        generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, culprit, now_ms);
     }
-    snprintf(reason, sizeof(reason), "%s%s%s", news->sentence, why[0] != '\0' ? "; " : "", why);
-    coordinator_amend(coordinator, verdict, reason, culprit);
 }
 
 static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
@@ -148,6 +149,7 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     }
     if (news->kind == LAUNCHER_AGAIN &&
         handshake_vacate(coordinator, &culprit, news->sentence, now_ms)) {
+        culprit.slot->is_awaited = true;
         coordinator_port_await_again(&coordinator->port, culprit.role, culprit.slot->number);
         return;
     }
@@ -161,9 +163,9 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
         coordinator_close(coordinator, STATUS_UNREACHABLE, news->sentence,
                           culprit.slot != NULL ? &culprit : NULL, now_ms);
     } else if (is_over) {
-        amend(news, &culprit, coordinator);
+        coordinator_amend(coordinator, verdict, news->sentence, &culprit);
     } else {
-        generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);
+        lose(news, &culprit, coordinator, now_ms);
     }
 }
 

@@ -124,7 +124,7 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
                              member->host, (unsigned long long)member->process_id);
     }
     newcomer->heard_ms = now_ms;
-    if (coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict == STATUS_OK) {
+    if (coordinator->state >= COORDINATOR_CLOSING) {
         return NULL; // newcomers_dismiss has told it
     }
     const struct message answer = {.kind = MESSAGE_REFUSE,
@@ -196,7 +196,7 @@ void newcomers_take_commit(struct coordinator *coordinator, const struct sender 
     struct slot *slot = from->slot;
     uint32_t before = count_committing(membership);
     if (from->role != ROLE_WORKER || !job_may_commit(job) ||
-        coordinator->state >= COORDINATOR_CLOSING || slot->state == SLOT_DONE) {
+        coordinator->state >= COORDINATOR_RENEWING || slot->state == SLOT_DONE) {
         return; // not one of ours, or too late
     }
     bool fits = before == 0 ? commit->step >= coordinator->commit_step && commit->step <= job->steps
@@ -228,9 +228,11 @@ void newcomers_share_commit(struct coordinator *coordinator)
 
 void newcomers_dismiss(struct coordinator *coordinator)
 {
-    const struct message answer = {.kind = MESSAGE_REFUSE,
-                                   .reason = STATUS_END_OF_DATA,
-                                   .text = "the job is complete, and needs no more workers"};
+    bool is_complete = coordinator->verdict == STATUS_OK;
+    const struct message answer = {
+        .kind = MESSAGE_REFUSE,
+        .reason = is_complete ? STATUS_END_OF_DATA : STATUS_UNREACHABLE,
+        .text = is_complete ? "the job is complete, and needs no more workers" : "the job ends"};
     for (uint32_t i = 0; i < coordinator->newcomers.count; i++) {
         coordinator_port_send(&coordinator->port, coordinator->newcomers.list[i].peer, &answer);
     }

@@ -57,7 +57,7 @@ void newcomers_take_commit(struct coordinator *coordinator, const struct sender 
 /* Training begins: by now rank 0 has given to all what it has committed. */
 void newcomers_share_commit(struct coordinator *coordinator);
 
-/* The job has ended well: tells those that still ask that they have come too late. */
+/* The job has ended: tells those that still ask that they have come too late. */
 void newcomers_dismiss(struct coordinator *coordinator);
 
 /* There is a fresh copy: begins the next generation if somebody waits for it. */

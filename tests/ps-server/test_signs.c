@@ -74,16 +74,19 @@ static void who_is_busy_says_so_once_and_then_that_it_is_alive_again(void **stat
     signs_end(&signs);
 }
 
-static void that_the_job_trains_is_said_once(void **state)
+static void that_the_job_trains_and_that_it_ends_is_said_once(void **state)
 {
     struct signs signs;
     (void)state;
     assert_int_equal(signs_begin(&signs, ends[1], "e", true), STATUS_OK);
     signs_training(&signs);
     signs_training(&signs);
-    expect_said("e\ntraining\n");
+    signs_ending(&signs);
+    signs_ending(&signs);
+    expect_said("e\ntraining\nending\n");
     signs_end(&signs);
     signs_training(&signs); // nobody listens
+    signs_ending(&signs);
 }
 
 static void without_a_launcher_the_endpoint_is_all(void **state)
@@ -125,7 +128,7 @@ int main(void)
         SIGNS_TEST(the_endpoint_comes_first_and_signs_of_life_when_they_are_due),
         SIGNS_TEST(who_may_be_started_again_is_said_at_once),
         SIGNS_TEST(who_is_busy_says_so_once_and_then_that_it_is_alive_again),
-        SIGNS_TEST(that_the_job_trains_is_said_once),
+        SIGNS_TEST(that_the_job_trains_and_that_it_ends_is_said_once),
         SIGNS_TEST(without_a_launcher_the_endpoint_is_all),
         SIGNS_TEST(a_reader_that_is_stopped_or_gone_holds_nobody_up),
     };

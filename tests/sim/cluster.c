@@ -161,8 +161,8 @@ static int run_coordinator(void *data)
         .goes_on = cluster->returns > 0 && cluster->shape.checkpoint_every > 0,
         .restarted = "",
         .dashboard = "",
-        .announce_fd = -1,
-        .launcher_fd = -1,
+        .announce_fd = cluster->announce_fd,
+        .launcher_fd = cluster->launcher_fd,
         .is_interrupted = &cluster->is_interrupted,
     };
     return (int)exit_code(server_run(&options));
@@ -204,7 +204,7 @@ void cluster_start_server(struct cluster *cluster, uint32_t index)
         world_start(name, COORDINATOR_HOST + cluster->shape.workers + index, run_shard, of);
 }
 
-static void start_worker(struct cluster *cluster, uint32_t rank)
+void cluster_start_worker(struct cluster *cluster, uint32_t rank)
 {
     struct sim_worker *training = &cluster->trainings[rank];
     char name[WORLD_NAME_BYTES];
@@ -230,6 +230,7 @@ void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, u
     running = cluster;
     memset(cluster, 0, sizeof(*cluster));
     cluster->shape = *shape;
+    cluster->launcher_fd = cluster->announce_fd = -1;
     cluster->job = job_of(shape);
     snprintf(cluster->endpoint, sizeof(cluster->endpoint), "tcp://10.0.0.1:4000");
     cluster->servers[0] = world_start("ps 0", COORDINATOR_HOST, run_coordinator, cluster);
@@ -237,7 +238,7 @@ void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, u
         cluster_start_server(cluster, i);
     }
     for (uint32_t rank = 0; rank < shape->workers; rank++) {
-        start_worker(cluster, rank);
+        cluster_start_worker(cluster, rank);
     }
 }
 

@@ -39,7 +39,8 @@ struct cluster {
     struct sim_worker trainings[CLUSTER_WORKERS_MAX];
     char endpoint[256]; // of the coordinator
     atomic_int is_interrupted;
-    uint32_t returns; // of the coordinator
+    uint32_t returns;             // of the coordinator
+    int launcher_fd, announce_fd; // the coordinator's ends of pipes; -1: there is no launcher
 
     // Of the coordinator, once it has closed the job.
     bool has_verdict;
@@ -73,6 +74,9 @@ void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, u
 
 /* Starts a coordinator where the first one was, which was killed. */
 void cluster_return_coordinator(struct cluster *cluster);
+
+/* Starts a worker again, which was killed. */
+void cluster_start_worker(struct cluster *cluster, uint32_t rank);
 
 /* Starts another server than the coordinator; again, if it was killed. */
 void cluster_start_server(struct cluster *cluster, uint32_t index);

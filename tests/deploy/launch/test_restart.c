@@ -372,8 +372,7 @@ static void who_is_awaited_is_started_again_and_the_job_is_as_before(void **stat
     end(3, EXITED(EXIT_FAILED));
     other->is_noted = true; // as what follows from the loss
     assert_false(restart_take_answer(&launch, "ipc://somewhere"));
-    assert_true(restart_take_answer(&launch, "await worker 7")); // there is none
-    assert_false(restart_is_planned(&launch));
+    assert_true(restart_take_answer(&launch, "await worker 7") && !restart_is_planned(&launch));
     assert_true(restart_take_answer(&launch, "await worker 1"));
     assert_true(lost->restart_ms > 0 && lost->is_noted);
     assert_false(launch.is_certain || launch.cause[0] != '\0' || other->is_noted);
@@ -381,7 +380,7 @@ static void who_is_awaited_is_started_again_and_the_job_is_as_before(void **stat
 }
 
 /* Answers may come before the launcher looks at anything else. */
-static void each_of_all_workers_is_awaited_once(void **state)
+static void each_of_all_workers_is_awaited_once_and_none_when_the_job_ends(void **state)
 {
     (void)state;
     options.restarts = 3;
@@ -393,6 +392,8 @@ static void each_of_all_workers_is_awaited_once(void **state)
     assert_true(restart_take_answer(&launch, "await worker 2"));
     // Whoever is looked at again would be one more than may be started.
     assert_true(first->is_noted && second->is_noted && third->is_noted);
+    assert_true(restart_take_answer(&launch, "ending"));
+    assert_false(restart_is_planned(&launch) || restart_may_replace(&launch, first));
 }
 
 /* The one before may have been killed before it heard of the server. */
@@ -459,8 +460,7 @@ static void nobody_is_replaced_beyond_the_count_or_after_the_coordinator(void **
     launch.restarts = 0;
     launch.interrupts = 1;
     assert_false(restart_may_replace(&launch, lost));
-    assert_true(restart_take_answer(&launch, "await worker 1"));
-    assert_false(restart_is_planned(&launch));
+    assert_true(restart_take_answer(&launch, "await worker 1") && !restart_is_planned(&launch));
     launch.interrupts = 0;
     end(0, 9);
     assert_false(restart_may_replace(&launch, lost));
@@ -492,7 +492,7 @@ int main(void)
         RESTART_TEST(a_worker_that_has_failed_would_do_so_again),
         RESTART_TEST(planned_workers_count),
         RESTART_TEST(who_is_awaited_is_started_again_and_the_job_is_as_before),
-        RESTART_TEST(each_of_all_workers_is_awaited_once),
+        RESTART_TEST(each_of_all_workers_is_awaited_once_and_none_when_the_job_ends),
         RESTART_TEST(a_server_is_awaited_as_a_worker_is),
         RESTART_TEST(nobody_is_replaced_beyond_the_count_or_after_the_coordinator),
     };

@@ -182,7 +182,7 @@ static void who_comes_waits_for_a_commit_of_all_and_is_behind_them(void **state)
     commit(&story, 11, 8);
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     commit(&story, 12, 8);
-    assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
+    story_call_back(&story, 3000);
     assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
     assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].rank, 1); // newcomer
     expect_workers(&story, all, 3);

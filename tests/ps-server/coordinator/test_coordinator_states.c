@@ -1,7 +1,9 @@
-/* Tests of how long a coordinator stays once the verdict is known. */
+/* Tests of how a job ends, or goes on: how long a coordinator stays once the verdict is known, and
+ * what members hear that have been told to join the next generation. */
 #include "common/channel/member.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
+#include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/launcher_news.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
@@ -15,6 +17,7 @@
 #include <string.h>
 
 #define ENDED_MS 10000
+#define WORKERS  3 // of jobs that go on: peers 1 to 3
 
 /* Two workers have made their last step; the first one has lost its connection before that was
  * known. */
@@ -225,6 +228,162 @@ static void a_server_that_left_before_it_heard_stop_answers_when_it_has_knocked(
     coordinator_finish(&story.coordinator);
 }
 
+static void open_training(struct story *story, uint32_t min_workers)
+{
+    story_open_training(story, WORKERS);
+    story->job.on_loss = ON_LOSS_REDEAL;
+    story->job.min_workers = min_workers;
+}
+
+static void tell_killed(struct story *story, uint32_t worker)
+{
+    const struct launcher_news news = {
+        .kind = LAUNCHER_KILLED, .role = ROLE_WORKER, .index = worker, .sentence = "it was killed"};
+    launcher_news_apply(&news, &story->coordinator, 100);
+}
+
+/* How many of the messages from the index on are STOP with this reason. */
+static uint32_t count_stops(const struct story *story, uint32_t from, enum status reason)
+{
+    uint32_t count = 0;
+    for (uint32_t i = from; i < story->transcript.sent_count; i++) {
+        count += story->transcript.sent[i].kind == MESSAGE_STOP &&
+                 story->transcript.sent[i].reason == reason;
+    }
+    return count;
+}
+
+static void who_are_lost_together_are_judged_before_anybody_is_told(void **state)
+{
+    (void)state;
+    struct story story;
+    open_training(&story, 2);
+    uint32_t before = story.transcript.sent_count;
+    tell_killed(&story, 1);
+    assert_int_equal(story.coordinator.state, COORDINATOR_RENEWING);
+    assert_int_equal(story.transcript.sent_count, before);
+    tell_killed(&story, 2); // too few are left now
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+    assert_int_equal(story.coordinator.workers_lost, 2);
+    assert_int_equal(count_stops(&story, before, STATUS_UNREACHABLE), 1);
+    assert_int_equal(count_stops(&story, before, STATUS_AGAIN), 0);
+    coordinator_finish(&story.coordinator);
+}
+
+static void who_leaves_meanwhile_is_lost_too_and_the_first_is_the_reason(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    open_training(&story, 1);
+    tell_killed(&story, 1);
+    uint32_t before = story.transcript.sent_count;
+    story_give(&story, 3,
+               (struct message){.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "why"}, 100);
+    assert_int_equal(story.coordinator.workers_lost, 2);
+    assert_string_equal(story.coordinator.reason, "it was killed");
+    story_call_back(&story, 100);
+    assert_int_equal(count_stops(&story, before, STATUS_AGAIN), 1); // the one that is left
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.process_count, 1);
+    generation_finish(&next);
+    coordinator_finish(&story.coordinator);
+}
+
+/* Worker 1 is lost, and the next generation waits for workers 0 and 2. */
+static void begin_next(struct story *story, struct generation *ret_generation)
+{
+    const struct coordinator_port port = story->coordinator.port;
+    tell_killed(story, 1);
+    story_call_back(story, 100);
+    assert_int_equal(generation_next(&story->coordinator, ret_generation), STATUS_OK);
+    coordinator_finish(&story->coordinator);
+    story->job.processes = ret_generation->process_count;
+    assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 100),
+                     STATUS_OK);
+    generation_begin(ret_generation, &story->coordinator);
+}
+
+static void expect_verdict(struct story *story, uint64_t peer, uint32_t worker)
+{
+    story_join(story, peer, ROLE_WORKER, worker);
+    uint32_t last = story->transcript.sent_count - 1;
+    assert_int_equal(story->transcript.sent[last].peer, peer);
+    assert_int_equal(story->transcript.sent[last].kind, MESSAGE_STOP);
+    assert_int_equal(story->transcript.sent[last].reason, story->coordinator.verdict);
+    assert_string_equal(story->transcript.sent[last].text, story->coordinator.reason);
+}
+
+static void whoever_was_told_to_join_hears_at_once_that_the_job_has_ended(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    open_training(&story, 2);
+    begin_next(&story, &generation);
+    coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "by SIGINT", 200);
+    coordinator_tick(&story.coordinator, 250, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+    expect_verdict(&story, 12, 2);
+    story_join(&story, 11, ROLE_WORKER, 1); // which nobody has told
+    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    coordinator_tick(&story.coordinator, 1900, 0); // worker 0 has not come
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+    expect_verdict(&story, 10, 0);
+    coordinator_tick(&story.coordinator, 1950, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&generation);
+}
+
+static void who_does_not_come_or_was_killed_holds_the_end_up_for_two_seconds_at_most(void **state)
+{
+    (void)state;
+    for (int are_killed = 0; are_killed < 2; are_killed++) {
+        struct story story;
+        struct generation generation;
+        open_training(&story, 2);
+        begin_next(&story, &generation);
+        coordinator_stop(&story.coordinator, STATUS_UNREACHABLE, "it is lost", 200);
+        for (uint32_t worker = 0; are_killed && worker < WORKERS; worker += 2) {
+            tell_killed(&story, worker);
+        }
+        coordinator_tick(&story.coordinator, 2100, 0);
+        assert_int_equal(story.coordinator.state,
+                         are_killed ? COORDINATOR_OVER : COORDINATOR_CLOSING);
+        coordinator_tick(&story.coordinator, 2200, 0);
+        assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
+        assert_int_equal(story.coordinator.workers_lost, are_killed ? 3 : 1);
+        coordinator_finish(&story.coordinator);
+        generation_finish(&generation);
+    }
+}
+
+static void where_the_next_generation_cannot_begin_all_hear_why(void **state)
+{
+    (void)state;
+    for (int are_told = 0; are_told < 2; are_told++) {
+        struct story story;
+        open_training(&story, 1);
+        tell_killed(&story, 1);
+        if (are_told) {
+            story_call_back(&story, 100);
+        }
+        uint32_t before = story.transcript.sent_count;
+        coordinator_fail_to_renew(&story.coordinator, STATUS_NO_MEMORY, "there is no memory", 200);
+        assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+        assert_int_equal(count_stops(&story, before, STATUS_NO_MEMORY), are_told ? 0 : 2);
+        for (uint32_t worker = 0; are_told && worker < WORKERS; worker += 2) {
+            coordinator_tick(&story.coordinator, 250, 0);
+            assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+            expect_verdict(&story, 10 + worker, worker);
+        }
+        coordinator_tick(&story.coordinator, are_told ? 300 : 1200, 0);
+        assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +397,11 @@ int main(void)
         cmocka_unit_test(one_that_does_not_answer_has_a_second),
         cmocka_unit_test(a_job_that_has_failed_waits_for_no_knock),
         cmocka_unit_test(a_server_that_left_before_it_heard_stop_answers_when_it_has_knocked),
+        cmocka_unit_test(who_are_lost_together_are_judged_before_anybody_is_told),
+        cmocka_unit_test(who_leaves_meanwhile_is_lost_too_and_the_first_is_the_reason),
+        cmocka_unit_test(whoever_was_told_to_join_hears_at_once_that_the_job_has_ended),
+        cmocka_unit_test(who_does_not_come_or_was_killed_holds_the_end_up_for_two_seconds_at_most),
+        cmocka_unit_test(where_the_next_generation_cannot_begin_all_hear_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

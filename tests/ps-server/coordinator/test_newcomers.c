@@ -167,6 +167,22 @@ static void the_places_of_a_generation_are_for_those_who_come_back(void **state)
     generation_finish(&next);
 }
 
+static void those_who_ask_hear_that_the_job_ends(void **state)
+{
+    (void)state;
+    struct story story;
+    uint32_t number;
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "by SIGINT", 200);
+    uint32_t last = story.transcript.sent_count - 1;
+    assert_int_equal(story.transcript.sent[last].peer, 9);
+    assert_int_equal(story.transcript.sent[last].kind, MESSAGE_REFUSE);
+    assert_int_equal(story.transcript.sent[last].reason, STATUS_UNREACHABLE);
+    expect_told(&story, "the job ends");
+    coordinator_finish(&story.coordinator);
+}
+
 static void without_newcomers_a_copy_changes_nothing(void **state)
 {
     (void)state;
@@ -186,6 +202,7 @@ int main(void)
         cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),
         cmocka_unit_test(who_joins_after_a_step_waits_for_a_copy_of_it),
         cmocka_unit_test(the_places_of_a_generation_are_for_those_who_come_back),
+        cmocka_unit_test(those_who_ask_hear_that_the_job_ends),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,27 @@ static void who_comes_for_any_place_gets_one_whose_connection_is_closed(void **s
     coordinator_finish(&story.coordinator);
 }
 
+/* It was killed while its JOIN was on its way, and that had been told already. */
+static void one_that_joins_when_it_is_dead_keeps_nobody_from_its_place(void **state)
+{
+    (void)state;
+    for (int is_soon = 0; is_soon < 2; is_soon++) {
+        struct story story;
+        story_open(&story, "ring", 2, 0);
+        story.coordinator.is_launched = true;
+        story_join(&story, 1, ROLE_WORKER, 0);
+        story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
+        tell(&story, LAUNCHER_AGAIN, 1);
+        story_join(&story, 2, ROLE_WORKER, 1);
+        if (!is_soon) {
+            close_connection(&story, 2, 200);
+        }
+        begin_with_another(&story);
+        assert_int_equal(story.coordinator.workers_lost, 1);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 static void the_launcher_is_asked_to_start_what_can_be_replaced(void **state)
 {
     (void)state;
@@ -281,6 +302,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_falls_silent_is_sent_away_and_replaced),
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),
         cmocka_unit_test(who_comes_for_any_place_gets_one_whose_connection_is_closed),
+        cmocka_unit_test(one_that_joins_when_it_is_dead_keeps_nobody_from_its_place),
         cmocka_unit_test(the_launcher_is_asked_to_start_what_can_be_replaced),
         cmocka_unit_test(a_worker_that_has_not_joined_is_replaced),
         cmocka_unit_test(a_launcher_that_replaces_nobody_ends_the_job),

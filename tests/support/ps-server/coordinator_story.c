@@ -1,6 +1,7 @@
 /* A transcript of what the coordinator did. */
 #include "tests/support/ps-server/coordinator_story.h"
 
+#include "ps-server/coordinator/coordinator_states.h"
 #include "tests/support/common/choices.h"
 
 // clang-format off
@@ -212,6 +213,13 @@ void story_open_crowded(struct story *story, uint32_t workers, uint32_t cores)
         story_connected(story, 1 + i);
     }
     assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
+}
+
+void story_call_back(struct story *story, uint64_t now_ms)
+{
+    assert_int_equal(story->coordinator.state, COORDINATOR_RENEWING);
+    assert_int_equal(story->coordinator.verdict, STATUS_AGAIN);
+    coordinator_call_back(&story->coordinator, now_ms);
 }
 
 const char *story_last_text(const struct story *story)

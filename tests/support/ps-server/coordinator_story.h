@@ -59,6 +59,9 @@ void story_connected(struct story *story, uint64_t peer);
 void story_done(struct story *story, uint64_t peer, const char *digest, uint64_t now_ms);
 void story_answer_stop(struct story *story, uint64_t peer, uint64_t now_ms); // of a worker
 
+/* What server.c does when its loop has gone round: all are told to join the next generation. */
+void story_call_back(struct story *story, uint64_t now_ms);
+
 /* The last message that was sent. */
 const char *story_last_text(const struct story *story);
 enum message_kind story_last_kind(const struct story *story);

@@ -1,0 +1,35 @@
+/* A launcher for a job in virtual time: tells the coordinator who was killed, and starts members
+ * again, as `ringside run --restarts` does (deploy/launch/restart.h). What it and the coordinator
+ * say to each other goes through real pipes, which both read without waiting. */
+#ifndef TESTS_SIM_SIM_LAUNCHER_H
+#define TESTS_SIM_SIM_LAUNCHER_H
+
+#include "tests/sim/cluster.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_LAUNCHER_MEMBERS_MAX (CLUSTER_SERVERS_MAX + CLUSTER_WORKERS_MAX)
+
+struct sim_launcher {
+    struct cluster *cluster;                       // borrowed
+    uint64_t look_ns;                              // after which it looks again
+    uint32_t restarts;                             // that are left
+    int told, heard;                               // its ends of the two pipes
+    bool is_ending;                                // the coordinator has said so
+    uint64_t over_ns;                              // when the coordinator had ended; 0: it has not
+    uint32_t workers_killed;                       // of those that the coordinator was told of
+    uint32_t late_count;                           // members that had to be killed in the end
+    bool is_noted[SIM_LAUNCHER_MEMBERS_MAX];       // the end of the process that there was
+    uint64_t restart_ns[SIM_LAUNCHER_MEMBERS_MAX]; // when it is started again; 0: it is not
+};
+
+/* Begins to look after the cluster, which has just begun. */
+void sim_launcher_begin(struct sim_launcher *launcher, struct cluster *cluster, uint64_t look_ns,
+                        uint32_t restarts);
+void sim_launcher_end(struct sim_launcher *launcher);
+
+/* Whether nothing is left to be done: all have ended, and nobody is started again. */
+bool sim_launcher_is_over(void *launcher);
+
+#endif
