@@ -17,6 +17,21 @@ void reduction_finish(struct reduction *reduction)
     free(reduction->halving_stretch);
 }
 
+enum status reduction_copy(const struct network *network, struct reduction *ret_reduction)
+{
+    enum status status = network_copy(network, &ret_reduction->network);
+    ret_reduction->origins = calloc(network->link_count, sizeof(*ret_reduction->origins));
+    ret_reduction->scales = calloc(network->link_count, sizeof(*ret_reduction->scales));
+    if (status != STATUS_OK || ret_reduction->origins == NULL || ret_reduction->scales == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < network->link_count; i++) {
+        ret_reduction->origins[i] = i;
+        ret_reduction->scales[i] = 1;
+    }
+    return STATUS_OK;
+}
+
 /* Where something does. Of halving no bound is known: who is early takes bandwidth from those that
  * are late, which one that stands for all does not, and the more so the larger the buckets. */
 static const double errors[] = {
@@ -271,15 +286,6 @@ enum status reduction_of_ring(const struct network *network, uint32_t workers, u
     return status;
 }
 
-static void *copy(const void *items, size_t count, size_t size)
-{
-    void *made = malloc(count * size);
-    if (made != NULL) {
-        memcpy(made, items, count * size);
-    }
-    return made;
-}
-
 /* No flow of a worker has more than its share of that worker's link. */
 static void cap_flows(uint32_t workers, uint32_t servers, const uint32_t *hosts,
                       struct network *network)
@@ -313,24 +319,13 @@ enum status reduction_of_servers(const struct network *network, uint32_t workers
                                  uint32_t kept, const uint32_t *hosts,
                                  struct reduction *ret_reduction)
 {
-    struct network *made = &ret_reduction->network;
-    *made = *network;
-    made->hosts = copy(network->hosts, network->host_count, sizeof(*made->hosts));
-    made->switches = copy(network->switches, network->switch_count, sizeof(*made->switches));
-    made->links = copy(network->links, network->link_count, sizeof(*made->links));
-    ret_reduction->origins = calloc(network->link_count, sizeof(*ret_reduction->origins));
-    ret_reduction->scales = calloc(network->link_count, sizeof(*ret_reduction->scales));
-    if (made->hosts == NULL || made->switches == NULL || made->links == NULL ||
-        ret_reduction->origins == NULL || ret_reduction->scales == NULL) {
-        return STATUS_NO_MEMORY;
+    enum status status = reduction_copy(network, ret_reduction);
+    if (status != STATUS_OK) {
+        return status;
     }
-    for (uint32_t i = 0; i < made->link_count; i++) {
-        ret_reduction->origins[i] = i;
-        ret_reduction->scales[i] = 1;
-    }
-    cap_flows(workers, servers, hosts, made);
+    cap_flows(workers, servers, hosts, &ret_reduction->network);
     if (kept < servers) {
-        divide_links(servers, &made->hosts[hosts[workers]], ret_reduction);
+        divide_links(servers, &ret_reduction->network.hosts[hosts[workers]], ret_reduction);
     }
     return STATUS_OK;
 }

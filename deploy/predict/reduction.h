@@ -46,6 +46,9 @@ struct reduction {
     double *halving_stretch;             // (workers), by the distance of the hop; owned
 };
 
+/* The network as it is, with lists of its own: nothing in it stands for anything else yet. */
+enum status reduction_copy(const struct network *network, struct reduction *ret_reduction);
+
 /* hosts: (workers) of the whole network; at the end those of the reduced one. */
 enum status reduction_of_ring(const struct network *network, uint32_t workers, uint32_t *hosts,
                               struct reduction *ret_reduction);

@@ -71,6 +71,9 @@ enum status network_take(json_t *object, const char *name, struct network *ret_n
 enum status network_read(const char *file, struct network *ret_network);
 void network_finish(struct network *network);
 
+/* A copy with lists of its own. network_finish frees it, also behind STATUS_NO_MEMORY. */
+enum status network_copy(const struct network *network, struct network *ret_copy);
+
 /* Gives the links of switches what follows from the bandwidths of hosts and switches, after a
  * change of these. STATUS_INVALID if others use all of a link, which is logged. */
 enum status network_relink(struct network *network);
