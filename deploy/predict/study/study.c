@@ -135,7 +135,8 @@ static enum status takes_long(const struct study *study, const struct basis *bas
 }
 
 /* Without each cost in turn. Where there is none, nothing would change. What was made in small
- * stays so, also where without a cost it is less sure: a gain is no figure to rely on. */
+ * stays so, also where without a cost it is less sure: a gain is no figure to rely on. For the same
+ * reason limiters of what takes long are sought in small, if some bound of that is known. */
 static enum status find_limiter(const struct study *study, const struct basis *basis,
                                 struct study_point *point)
 {
@@ -143,7 +144,9 @@ static enum status find_limiter(const struct study *study, const struct basis *b
     struct prediction base = point->made;
     bool is_long = false;
     enum status status = takes_long(study, basis, &is_long);
-    extent.error_max = point->made.is_reduced ? PREDICTION_ERROR_MAX_ASKED : extent.error_max;
+    if (point->made.is_reduced || is_long) {
+        extent.error_max = PREDICTION_ERROR_MAX_ASKED;
+    }
     if (status == STATUS_OK && is_long) {
         extent.warm = extent.warm < LIMITER_WARM_STEPS ? extent.warm : LIMITER_WARM_STEPS;
         extent.counted = extent.counted < LIMITER_STEPS ? extent.counted : LIMITER_STEPS;
@@ -154,6 +157,7 @@ static enum status find_limiter(const struct study *study, const struct basis *b
     }
     double shortest_s = base.step_s * (1 - 1e-9); // less is rounding
     point->limiter = "nothing";
+    point->limiter_error = base.reduction_error;
     for (size_t i = 0; i < LIMITER_COUNT; i++) {
         struct prediction without;
         struct basis *changed = basis_create(&basis->job, &basis->costs, &basis->network);
@@ -211,19 +215,36 @@ static size_t count_runs(const struct basis *basis)
     return count;
 }
 
-/* A whole job with many messages takes long, and its limiter takes as many predictions more. */
+/* About how long a point takes that is simulated whole, and its limiter, which may not be. */
+static enum status find_seconds(const struct study *study, const struct basis *basis, double work,
+                                double *ret_seconds)
+{
+    struct prediction_extent extent = study_extent(study);
+    struct prediction_estimate small;
+    extent.error_max = PREDICTION_ERROR_MAX_ASKED;
+    enum status status =
+        prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &small);
+    if (status == STATUS_OK) {
+        double steps = (double)(extent.warm + extent.counted), runs = (double)count_runs(basis);
+        *ret_seconds = 1e-9 * work * steps + 1e-9 * (small.is_reduced ? small.reduced_work : work) *
+                                                 runs * (LIMITER_WARM_STEPS + LIMITER_STEPS);
+    }
+    return status;
+}
+
+/* A whole job with many messages takes long. */
 static enum status tell_if_long(const struct study *study, const struct basis *basis)
 {
     const struct prediction_extent extent = study_extent(study);
     struct prediction_estimate estimate;
     char advice[80] = "";
+    double seconds = 0;
     enum status status =
         prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &estimate);
     if (status != STATUS_OK || estimate.is_reduced) {
         return status;
     }
-    double steps = (double)(extent.warm + extent.counted);
-    double seconds = 1e-9 * estimate.work * steps * (double)count_runs(basis);
+    status = find_seconds(study, basis, estimate.work, &seconds);
     if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
         snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
                  100 * estimate.reduction_error);
@@ -232,7 +253,7 @@ static enum status tell_if_long(const struct study *study, const struct basis *b
         log_warn("%s among %u workers: simulating all of them takes more than %.0f s%s",
                  mode_text(basis->job.mode).text, basis->job.workers, seconds, advice);
     }
-    return STATUS_OK;
+    return status;
 }
 
 enum status study_measure(const struct study *study, const struct basis *basis,

@@ -34,11 +34,12 @@ struct study_point {
     uint32_t servers;              // with the changes
     const struct what_if *what_if; // NULL: as things are; borrowed
     struct prediction made;
-    double speed_up;     // images/s, against one worker that exchanges nothing
-    double efficiency;   // speed-up / workers
-    const char *limiter; // the cost without which a step would be shortest; "nothing"
-    double limiter_gain; // by so much of the step
-    bool has_interval;   // the files say how sure costs are
+    double speed_up;      // images/s, against one worker that exchanges nothing
+    double efficiency;    // speed-up / workers
+    const char *limiter;  // the cost without which a step would be shortest; "nothing"
+    double limiter_gain;  // by so much of the step
+    double limiter_error; // of both steps behind that: by this share they may be off
+    bool has_interval;    // the files say how sure costs are
     double images_per_s_low, images_per_s_high;
     struct target target; // zeros without a table of convergence
 };

@@ -239,7 +239,7 @@ static json_t *point_json(const struct study *study, const struct study_point *p
     const struct prediction *made = &point->made;
     return json_pack(
         "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
-        "s:f, s:s, s:f, s:o, s:I, s:f, s:b, s:f, s:I, s:I}",
+        "s:f, s:s, s:f, s:f, s:o, s:I, s:f, s:b, s:f, s:I, s:I}",
         "mode", mode_text(point->design.mode).text, "workers", (json_int_t)point->workers,
         "servers", (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up",
         point->speed_up, "efficiency_percent", 100 * point->efficiency, "step_ms",
@@ -248,11 +248,12 @@ static json_t *point_json(const struct study *study, const struct study_point *p
         "server_busy_percent", 100 * made->server_busy, "server_wait_ms", 1e3 * made->server_wait_s,
         "busiest_link", link_name(study, point), "busiest_link_bytes_per_step", made->busiest_bytes,
         "busiest_link_busy_percent", 100 * made->busiest_use, "limiter", point->limiter,
-        "limiter_gain_percent", 100 * point->limiter_gain, "staleness",
-        staleness_json(&made->staleness), "lead_steps_max", (json_int_t)made->lead_max,
-        "late_percent", 100 * made->late, "is_reduced", made->is_reduced, "reduction_error_percent",
-        100 * made->reduction_error, "simulated_workers", (json_int_t)made->simulated,
-        "simulated_servers", (json_int_t)made->simulated_servers);
+        "limiter_gain_percent", 100 * point->limiter_gain, "limiter_error_percent",
+        100 * point->limiter_error, "staleness", staleness_json(&made->staleness), "lead_steps_max",
+        (json_int_t)made->lead_max, "late_percent", 100 * made->late, "is_reduced",
+        made->is_reduced, "reduction_error_percent", 100 * made->reduction_error,
+        "simulated_workers", (json_int_t)made->simulated, "simulated_servers",
+        (json_int_t)made->simulated_servers);
 }
 
 json_t *study_points_json(const struct study *study, const struct what_if *what_if)
