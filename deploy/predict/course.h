@@ -22,6 +22,10 @@ struct course_worker {
     bool is_ending;         // a round of local SGD: it waits for all of them
 };
 
+struct course_delays {
+    double begin_s, spread_s; // before the step, and before forward
+};
+
 /* Workers that stand for all (sample.h), and the last steps' delays of all. */
 struct course_sample {
     uint32_t workers;    // that are simulated; 0: no sample
@@ -32,9 +36,15 @@ struct course_sample {
     struct course_latest {
         uint64_t step;  // + 1; 0: none
         double least_s; // of those that are among the latest
+        double most_s;  // of those that are on time, with backup workers
         double begin_mean_s, spread_mean_s;
     } latest[2];    // of the last even step, and the last odd one
     double *delays; // (whole_job->workers) owned
+    // With backup workers:
+    struct course_delays
+        *drawn;       // (whole_job->workers) of two steps, or of one in two orders; owned
+    double *behind_s; // (whole_job->workers) that they begin later; owned
+    double began_s;   // the step of these
 };
 
 struct course {
@@ -82,6 +92,19 @@ void course_begin_step(struct course *course, uint32_t index);
 
 /* Those of the step that the worker begins. */
 void course_draw_delays(struct course *course, uint32_t index);
+
+struct course_delays course_delays_of(const struct course *course, uint32_t rank, uint64_t step);
+
+/* The same of one that stands for others, in a job with backup workers; and the mean of all. */
+struct course_delays course_backup_draw(struct course *course, uint32_t index, uint64_t step,
+                                        struct course_delays *ret_mean);
+
+/* Whether updates are made from the first gradients alone. A sample of such a job may be of workers
+ * that are on time, and have no backup workers itself. */
+static inline bool course_has_backup(const struct course *course)
+{
+    return course->whole_job->backup > 0;
+}
 
 /* The worker goes on behind the backward of a bucket that it has handed over. */
 void course_go_on(struct course *course, uint32_t index, uint32_t bucket);

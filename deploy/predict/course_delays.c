@@ -6,15 +6,11 @@
 #define DELAYS_SEEN  13 // steps, to know how far delays set workers apart
 #define LATEST_SHARE 4  // as many of the latest are in a sample as are one of so many of it
 
-struct delays {
-    double begin_s, spread_s; // before the step, and before forward
-};
-
-static struct delays delays_of(const struct course *course, uint32_t rank, uint64_t step)
+struct course_delays course_delays_of(const struct course *course, uint32_t rank, uint64_t step)
 {
     uint64_t compute_ns = (uint64_t)(costs_compute_s(course->costs) * 1e9),
              seed = course->job->seed;
-    return (struct delays){
+    return (struct course_delays){
         (double)straggler_delay_ns(&course->straggler, seed, rank, step, compute_ns) * 1e-9,
         spread_draw(&course->costs->spread, seed, rank, step)};
 }
@@ -25,7 +21,7 @@ double course_delays_apart_s(const struct course *course, uint32_t workers)
     for (uint64_t step = 0; step < DELAYS_SEEN; step++) {
         double latest_s = 0, sum_s = 0;
         for (uint32_t rank = 0; rank < workers; rank++) {
-            const struct delays delays = delays_of(course, rank, step);
+            const struct course_delays delays = course_delays_of(course, rank, step);
             double own_s = delays.begin_s + delays.spread_s;
             latest_s = own_s > latest_s ? own_s : latest_s;
             sum_s += own_s;
@@ -35,7 +31,7 @@ double course_delays_apart_s(const struct course *course, uint32_t workers)
     return apart_s;
 }
 
-static double sum_of(const struct delays *delays)
+static double sum_of(const struct course_delays *delays)
 {
     return delays->begin_s + delays->spread_s;
 }
@@ -46,9 +42,9 @@ static void draw_for_all(struct course *course, uint32_t index)
     struct course_worker *worker = &course->workers[index];
     uint64_t step = course->clocks.steps[index];
     uint32_t count = course->job->workers / course->simulated;
-    struct delays latest = delays_of(course, index, step), sum = latest;
+    struct course_delays latest = course_delays_of(course, index, step), sum = latest;
     for (uint32_t rank = 1; rank < count; rank++) {
-        const struct delays other = delays_of(course, rank, step);
+        const struct course_delays other = course_delays_of(course, rank, step);
         sum.begin_s += other.begin_s;
         sum.spread_s += other.spread_s;
         latest = sum_of(&other) > sum_of(&latest) ? other : latest;
@@ -71,12 +67,12 @@ static const struct course_latest *find_latest(struct course *course, uint64_t s
     struct course_sample *sample = &course->sample;
     struct course_latest *found = &sample->latest[step % 2];
     uint32_t workers = course->whole_job->workers;
-    struct delays sum = {0, 0};
+    struct course_delays sum = {0, 0};
     if (found->step == step + 1) {
         return found;
     }
     for (uint32_t rank = 0; rank < workers; rank++) {
-        const struct delays own = delays_of(course, rank, step);
+        const struct course_delays own = course_delays_of(course, rank, step);
         sum.begin_s += own.begin_s;
         sum.spread_s += own.spread_s;
         sample->delays[rank] = sum_of(&own);
@@ -96,12 +92,14 @@ static void draw_of_sample(struct course *course, uint32_t index)
     struct course_worker *worker = &course->workers[index];
     uint32_t count = course->sample.workers;
     uint64_t step = course->clocks.steps[index];
-    struct delays own = delays_of(course, index, step), mean = own;
-    if (!mode_updates_on_push(course->job->mode.kind)) {
+    struct course_delays own = course_delays_of(course, index, step), mean = own;
+    if (course_has_backup(course)) {
+        own = course_backup_draw(course, index, step, &mean);
+    } else if (!mode_updates_on_push(course->job->mode.kind)) {
         const struct course_latest *latest = find_latest(course, step);
-        mean = (struct delays){latest->begin_mean_s, latest->spread_mean_s};
+        mean = (struct course_delays){latest->begin_mean_s, latest->spread_mean_s};
         for (uint32_t rank = index + count; rank < course->whole_job->workers; rank += count) {
-            const struct delays other = delays_of(course, rank, step);
+            const struct course_delays other = course_delays_of(course, rank, step);
             if (sum_of(&other) >= latest->least_s && sum_of(&other) > sum_of(&own)) {
                 own = other;
             }

@@ -7,7 +7,7 @@
 static enum status go_on(struct course *course, uint64_t steps)
 {
     enum status status = STATUS_OK;
-    bool counts_updates = course->job->backup > 0;
+    bool counts_updates = course_has_backup(course);
     const uint64_t *done = counts_updates ? &course->updates : &course->begun;
     uint64_t wanted = counts_updates ? steps / course->round_steps * course->shards
                                      : (steps + 1) * course->simulated;
@@ -64,6 +64,13 @@ static void find_busiest(const struct course *course, const double *before, cons
     }
 }
 
+/* Gradients that one of a sample stands for, of those that come too late. */
+static double late_each(const struct course *course)
+{
+    uint32_t own = course->job->backup;
+    return own > 0 ? (double)course->whole_job->backup / own : 1;
+}
+
 static enum status count_steps(struct course *course, uint32_t warm, uint32_t counted,
                                double *counts, struct prediction *ret_prediction)
 {
@@ -107,7 +114,7 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
         staleness_add_many(&made.staleness, 0, (uint64_t)images * counted / course->round_steps);
     }
     if (course->late > then.late) {
-        double late = (double)(course->late - then.late);
+        double late = (double)(course->late - then.late) * late_each(course);
         made.late = late / (late + (double)images * (double)(course->updates - then.updates));
     }
     find_busiest(course, counts, counts + count_size(course), seconds, &made);

@@ -2,6 +2,7 @@
 #include "common/base/log.h"
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
+#include "deploy/predict/exchange/values.h"
 #include "deploy/predict/sample.h"
 #include "worker/exchange/chunks/ring_plan.h"
 #include "worker/exchange/shared/block_plan.h"
@@ -181,9 +182,26 @@ static double error_of_delays(const struct course *course, double error)
 
 #define FEWER_LATE 0.7 // by this part of what the latest are less late, steps are shorter in tests
 
+#define BACKUP_SEEN \
+    0.009 // by so much samples with the right share of backup workers differ in tests
+
+/* With backup workers: what part of the gradients comes too late is the sample's own, which may be
+ * another one. That counts as far as servers are what steps wait for: which delay an update waits
+ * for is drawn from those of all workers (course_backup.c). With rounds it would be a sum of them.
+ */
+static double error_of_backup(const struct course *course)
+{
+    double all = course->job->workers, count = course->estimate.sample;
+    double floats = (double)course->layout.value_count / course->parts;
+    double served_s = least_served_s(course) + all * values_sum_s(course, floats);
+    double off = fabs(course->estimate.sample_backup / count - course->job->backup / all);
+    return course->round_steps > 1
+               ? (double)INFINITY
+               : BACKUP_SEEN + off * served_s / (served_s + costs_compute_s(course->costs));
+}
+
 /* What a sample may be off by. In ps-ssp all wait for the slowest of some steps, which those of the
- * sample are less often than all are. With backup workers, and several gradients to an update, it
- * matters who comes with whom. */
+ * sample are less often than all are. */
 static double error_of_sample(const struct course *course, bool has_delays)
 {
     enum reduction_kind kind = reduction_kind(course);
@@ -193,9 +211,16 @@ static double error_of_sample(const struct course *course, bool has_delays)
         is_mixed = is_mixed || course->algorithms[b] != course->algorithms[0] ||
                    course->algorithms[b] == ALL_REDUCE_DIRECT;
     }
-    if (is_mixed || job->backup > 0 || job->gradients_per_update > 1 ||
+    // A rank that is slower need not be alike to the one of the sample that stands for it.
+    bool is_unlike =
+        straggler_rank_max(&course->straggler) >= 0 &&
+        sample_has_classes(course->whole, job->workers, course->hosts, course->estimate.sample);
+    if (is_mixed || is_unlike ||
         (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
         return (double)INFINITY;
+    }
+    if (job->backup > 0) {
+        return error_of_backup(course);
     }
     if (kind == REDUCTION_HALVING && has_delays) {
         // Who ends a step early begins the next one early, so it is not delays alone that say who
@@ -219,25 +244,45 @@ static const uint32_t samples[] = {
     [REDUCTION_RACES] = 128,
 };
 
+#define SAMPLES_MAX 512 // workers, where a smaller sample is too far off
+
+/* How far off the best sample is; with backup workers, a larger one may be less so. */
+static double find_sample(struct course *course, bool has_delays)
+{
+    struct prediction_estimate *estimate = &course->estimate;
+    uint32_t asked = course->extent->sample_min, workers = course->job->workers;
+    uint32_t wanted = asked > 0 ? asked : samples[reduction_kind(course)];
+    double error = (double)INFINITY;
+    do {
+        estimate->sample = sample_find(course->whole, workers, course->parts, course->hosts, wanted,
+                                       reduction_kind(course));
+        if (estimate->sample == 0) {
+            return (double)INFINITY;
+        }
+        estimate->sample_backup =
+            (uint32_t)lround((double)course->job->backup * estimate->sample / workers);
+        error = error_of_sample(course, has_delays);
+        wanted = estimate->sample + 1;
+    } while (course->job->backup > 0 && asked == 0 && error > PREDICTION_ERROR_MAX &&
+             wanted < SAMPLES_MAX);
+    return error;
+}
+
 /* One worker stands for all, or a sample does: whichever is less off, if both are by more than is
  * allowed unasked. */
 static void choose_reduction(struct course *course, bool has_delays)
 {
     struct prediction_estimate *estimate = &course->estimate;
-    const struct prediction_extent *extent = course->extent;
-    uint32_t wanted = extent->sample_min > 0 ? extent->sample_min : samples[reduction_kind(course)];
     double error = (double)INFINITY;
     if (estimate->reduction_error > PREDICTION_ERROR_MAX || has_delays) {
-        estimate->sample = sample_find(course->whole, course->job->workers, course->parts,
-                                       course->hosts, wanted, reduction_kind(course));
-        error = estimate->sample > 0 ? error_of_sample(course, has_delays) : error;
+        error = find_sample(course, has_delays);
     }
     if (error < estimate->reduction_error || error <= PREDICTION_ERROR_MAX) {
         estimate->reduction_error = error;
     } else {
         estimate->sample = 0;
     }
-    estimate->is_reduced = estimate->reduction_error <= extent->error_max;
+    estimate->is_reduced = estimate->reduction_error <= course->extent->error_max;
     if (estimate->is_reduced) {
         uint32_t simulated = estimate->sample > 0 ? estimate->sample : 1;
         estimate->reduced_work = work_of_step(course, simulated);
@@ -347,6 +392,16 @@ static enum status sample_of_servers(struct course *course)
     return status;
 }
 
+static bool allocate_delays(struct course *course)
+{
+    struct course_sample *sample = &course->sample;
+    size_t workers = course->whole_job->workers;
+    sample->delays = calloc(workers, sizeof(*sample->delays));
+    sample->drawn = calloc(2 * workers, sizeof(*sample->drawn));
+    sample->behind_s = calloc(workers, sizeof(*sample->behind_s));
+    return sample->delays != NULL && sample->drawn != NULL && sample->behind_s != NULL;
+}
+
 static enum status take_sample(struct course *course)
 {
     struct course_sample *sample = &course->sample;
@@ -354,12 +409,13 @@ static enum status take_sample(struct course *course)
     sample->workers_each = (double)course->whole_job->workers / sample->workers;
     sample->job = *course->whole_job;
     sample->job.workers = course->simulated = sample->workers;
+    sample->job.backup = course->estimate.sample_backup;
     course->job = &sample->job;
-    sample->delays = calloc(course->whole_job->workers, sizeof(*sample->delays));
     clocks_finish(&course->clocks);
-    if (!clocks_init(&course->clocks, sample->workers) || sample->delays == NULL) {
+    if (!clocks_init(&course->clocks, sample->workers) || !allocate_delays(course)) {
         return STATUS_NO_MEMORY;
     }
+    sample_place(course->whole, course->whole_job->workers, sample->workers, course->hosts);
     return course->parts > 0                             ? sample_of_servers(course)
            : reduction_kind(course) == REDUCTION_HALVING ? sample_of_halving(course)
                                                          : sample_of_ring(course);

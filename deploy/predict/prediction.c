@@ -352,6 +352,8 @@ static void finish(struct course *course)
     engine_destroy(course->engine);
     reduction_finish(&course->reduction);
     free(course->sample.delays);
+    free(course->sample.drawn);
+    free(course->sample.behind_s);
     free(course->message_scale);
     free(course->work_scale);
     free(course->hosts);
@@ -369,6 +371,7 @@ static struct course *course_create(const struct job *job, const struct costs *c
     if (course != NULL) {
         course->job = course->whole_job = job;
         course->sample.hops_each = course->sample.values_each = 1;
+        course->sample.workers_each = 1;
         course->costs = costs;
         course->network = course->whole = network;
         course->extent = extent;

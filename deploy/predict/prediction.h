@@ -44,8 +44,9 @@ struct prediction_estimate {
     double work;            // of a step of all workers
     double reduction_error; // of what is made in small; INFINITY: this job cannot be
     bool is_reduced;
-    uint32_t sample;     // workers that stand for all (sample.h); 0: not so
-    double reduced_work; // of what is made in small
+    uint32_t sample;        // workers that stand for all (sample.h); 0: not so
+    uint32_t sample_backup; // backup workers among them
+    double reduced_work;    // of what is made in small
 };
 
 /* Before prediction_make, which does as it says. Logs. */

@@ -74,19 +74,17 @@ static bool is_period(const struct network *network, uint32_t workers, const uin
 static bool may_be_alike(const struct network *network, uint32_t workers, uint32_t servers,
                          const uint32_t *hosts)
 {
-    uint32_t last = 0;
-    for (uint32_t w = 0; w < workers; w++) {
-        const struct network_host *host = &network->hosts[hosts[w]];
+    for (uint32_t p = 0; p < workers + servers; p++) {
+        const struct network_host *host = &network->hosts[hosts[p]];
         if (host->cores > 0 && host->machine_name[0] != '\0') {
             return false;
         }
-        last = hosts[w] > last ? hosts[w] : last;
     }
     for (uint32_t k = 0; k < servers; k++) {
-        const struct network_host *host = &network->hosts[hosts[workers + k]];
-        if ((hosts[workers + k] >= hosts[0] && hosts[workers + k] <= last) ||
-            (host->cores > 0 && host->machine_name[0] != '\0')) {
-            return false;
+        for (uint32_t w = 0; w < workers; w++) {
+            if (hosts[w] == hosts[workers + k]) {
+                return false;
+            }
         }
     }
     return true;
@@ -124,6 +122,38 @@ static bool may_be_halved(const struct network *network, uint32_t count, const u
     return (count & (count - 1)) == 0 && part > 0 && part % places == 0;
 }
 
+/* The first worker behind this one whose host is of another class. */
+static uint32_t end_of_class(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                             uint32_t first)
+{
+    uint32_t end = first + 1;
+    while (end < workers && are_alike_hosts(network, hosts[end], hosts[first])) {
+        end++;
+    }
+    return end;
+}
+
+static uint32_t common_divisor(uint32_t a, uint32_t b)
+{
+    return b > 0 ? common_divisor(b, a % b) : a;
+}
+
+/* Into how many equal parts of whole hosts each class may be cut. 0: not all places of a host are
+ * taken. */
+static uint32_t count_parts(const struct network *network, uint32_t workers, const uint32_t *hosts)
+{
+    uint32_t parts = 0;
+    for (uint32_t first = 0, end; first < workers; first = end) {
+        uint32_t places = network->hosts[hosts[first]].workers;
+        end = end_of_class(network, workers, hosts, first);
+        if (places == 0 || (end - first) % places != 0) {
+            return 0;
+        }
+        parts = common_divisor((end - first) / places, parts);
+    }
+    return parts;
+}
+
 uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
                      const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind)
 {
@@ -134,44 +164,43 @@ uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t s
         (is_ring && has_loss(network, workers, hosts)) || (kind == REDUCTION_HALVING && !is_flat)) {
         return 0;
     }
+    bool is_even = is_period(network, workers, hosts, 1);
+    uint32_t parts =
+        kind != REDUCTION_HALVING && is_flat ? count_parts(network, workers, hosts) : 0;
     for (uint32_t count = wanted; count / 4 <= wanted && count <= workers / 2; count++) {
-        bool is_whole = workers % count == 0 || is_period(network, workers, hosts, 1);
+        bool is_whole = workers % count == 0;
         bool may_halve = kind != REDUCTION_HALVING || may_be_halved(network, count, hosts);
-        if (is_whole && may_halve && is_period(network, workers, hosts, count)) {
+        if ((is_whole || is_even) && may_halve && is_period(network, workers, hosts, count)) {
+            return count;
+        }
+        if (is_whole && parts > 0 && parts % (workers / count) == 0) {
             return count;
         }
     }
     return 0;
 }
 
-static void *copy(const void *items, size_t count, size_t size)
+bool sample_has_classes(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                        uint32_t count)
 {
-    void *made = calloc(count, size);
-    if (made != NULL) {
-        memcpy(made, items, count * size);
-    }
-    return made;
+    return !is_period(network, workers, hosts, count);
 }
 
-/* With all links as they are. */
-static enum status copy_network(const struct network *network, struct reduction *ret_reduction)
+void sample_place(const struct network *network, uint32_t workers, uint32_t count, uint32_t *hosts)
 {
-    struct network *made = &ret_reduction->network;
-    *made = *network;
-    made->hosts = copy(network->hosts, network->host_count, sizeof(*made->hosts));
-    made->switches = copy(network->switches, network->switch_count, sizeof(*made->switches));
-    made->links = copy(network->links, network->link_count, sizeof(*made->links));
-    ret_reduction->origins = calloc(network->link_count, sizeof(*ret_reduction->origins));
-    ret_reduction->scales = calloc(network->link_count, sizeof(*ret_reduction->scales));
-    if (made->hosts == NULL || made->switches == NULL || made->links == NULL ||
-        ret_reduction->origins == NULL || ret_reduction->scales == NULL) {
-        return STATUS_NO_MEMORY;
+    if (!sample_has_classes(network, workers, hosts, count)) {
+        return;
     }
-    for (uint32_t i = 0; i < made->link_count; i++) {
-        ret_reduction->origins[i] = i;
-        ret_reduction->scales[i] = 1;
+    uint32_t each = workers / count, placed = 0;
+    for (uint32_t first = 0, end; first < workers; first = end) {
+        end = end_of_class(network, workers, hosts, first);
+        for (uint32_t w = first; w < first + (end - first) / each; w++, placed++) {
+            uint32_t host = hosts[w];
+            memmove(&hosts[placed + 1], &hosts[placed], (w - placed) * sizeof(*hosts));
+            hosts[placed] = host;
+        }
     }
-    return STATUS_OK;
+    assert(placed == count);
 }
 
 /* What is sent over a link stands for so many times that. */
@@ -185,7 +214,7 @@ static void divide_link(struct reduction *reduction, uint32_t link, double by)
 enum status sample_ring(const struct network *network, double hops_each,
                         struct reduction *ret_reduction)
 {
-    enum status status = copy_network(network, ret_reduction);
+    enum status status = reduction_copy(network, ret_reduction);
     if (status != STATUS_OK) {
         return status;
     }
@@ -207,7 +236,7 @@ enum status sample_ring(const struct network *network, double hops_each,
 
 enum status sample_halving(const struct network *network, struct reduction *ret_reduction)
 {
-    return copy_network(network, ret_reduction);
+    return reduction_copy(network, ret_reduction);
 }
 
 uint32_t sample_distance(uint32_t count, uint32_t distance)
@@ -243,7 +272,7 @@ enum status sample_servers(const struct network *network, uint32_t workers, uint
                            uint32_t count, const uint32_t *hosts, struct reduction *ret_reduction)
 {
     double *counts = calloc(2 * (size_t)network->link_count, sizeof(*counts));
-    enum status status = counts != NULL ? copy_network(network, ret_reduction) : STATUS_NO_MEMORY;
+    enum status status = counts != NULL ? reduction_copy(network, ret_reduction) : STATUS_NO_MEMORY;
     if (status == STATUS_OK) {
         double *all = counts, *kept = counts + network->link_count;
         count_pairs(network, hosts, workers, hosts + workers, servers, all);

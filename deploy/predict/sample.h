@@ -23,12 +23,20 @@
 #include "deploy/predict/basis/network.h"
 #include "deploy/predict/reduction.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How many workers, at least `wanted`, stand for all; 0: the network has no such workers. hosts:
  * (workers + servers). Of halving, powers of two. */
 uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
                      const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind);
+
+/* Whether such a sample has a part of each class, and not the first workers. */
+bool sample_has_classes(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                        uint32_t count);
+
+/* Puts the hosts of the sample before the others. hosts: (workers). */
+void sample_place(const struct network *network, uint32_t workers, uint32_t count, uint32_t *hosts);
 
 /* A network in which so many hops of a ring stand for all. */
 enum status sample_ring(const struct network *network, double hops_each,

@@ -81,7 +81,7 @@ static void servers_ready(struct course *course, uint32_t worker, uint32_t bucke
 static bool is_in_step(const struct course *course)
 {
     const struct servers *servers = course->exchange;
-    return servers->consistency.update != UPDATE_ON_PUSH && course->job->backup == 0;
+    return servers->consistency.update != UPDATE_ON_PUSH && !course_has_backup(course);
 }
 
 static void reply(struct course *course, uint32_t shard, uint32_t worker, uint32_t bucket)
@@ -129,7 +129,7 @@ static bool may_read(const struct course *course, const struct server *server,
                      const struct pair *pair, uint32_t worker)
 {
     const struct servers *servers = course->exchange;
-    return course->job->backup > 0
+    return course_has_backup(course)
                ? !pair->is_held && server->version >= pair->wanted_version
                : consistency_may_read(&servers->consistency, server->clocks.slowest,
                                       server->clocks.steps[worker]);
@@ -153,12 +153,13 @@ static void answer(struct course *course, uint32_t shard, uint32_t worker)
     }
 }
 
-/* Of a worker that stands for several: each of the others has made one more update meanwhile. */
+/* Of a worker that stands for several: each of the others has pushed one more gradient meanwhile.
+ */
 static uint64_t staleness_of(const struct course *course, uint64_t updates)
 {
     double each = course->sample.workers_each;
-    return course->sample.workers > 0 ? (uint64_t)llround((double)(updates + 1) * each - 1)
-                                      : updates;
+    return (uint64_t)llround((double)updates * each +
+                             (each - 1) / course->job->gradients_per_update);
 }
 
 /* ps-ssp, ps-async: a gradient that is whole is applied, alone or as one of several of an update.
@@ -256,7 +257,7 @@ static void take_push(struct course *course, const struct packet *push)
     uint32_t shard = push->to - course->job->workers;
     if (servers->consistency.update == UPDATE_ON_PUSH) {
         take_alone(course, shard, push->from);
-    } else if (course->job->backup > 0) {
+    } else if (course_has_backup(course)) {
         take_first(course, shard, push->from);
     } else {
         take_for_all(course, shard, push->bucket);
@@ -281,7 +282,7 @@ static bool asks_again(struct course *course, uint32_t worker)
         uint64_t version = pair_of(course, worker, k)->seen_version;
         newest = version > newest ? version : newest;
     }
-    for (uint32_t k = 0; k < course->shards && course->job->backup > 0; k++) {
+    for (uint32_t k = 0; k < course->shards && course_has_backup(course); k++) {
         bool is_behind = pair_of(course, worker, k)->seen_version < newest;
         if (is_behind && servers->servers[k].part_count > 0) {
             const struct packet pull = {.from = worker,
@@ -351,10 +352,11 @@ static double work_alone_s(struct course *course, uint32_t shard, uint32_t worke
     const struct servers *servers = course->exchange;
     const struct server *server = &servers->servers[shard];
     uint32_t wanted = course->job->gradients_per_update;
-    if (course->job->backup > 0) {
+    if (course_has_backup(course)) {
+        // Each of a sample brings the sums of several, but all have one update.
         return completes_update(course, shard, worker)
                    ? wanted_gradients(course) * values_sum_s(course, (double)server->floats) +
-                         update_s(course, server->floats)
+                         update_s(course, server->floats) / course->sample.workers_each
                    : 0;
     }
     if (pair_of(course, worker, shard)->taken_count + 1 < server->part_count) {

@@ -54,6 +54,14 @@ static const char unlike[] =
     " \"switch\": \"s\"}, {\"name\": \"p\", \"count\": 4, \"workers\": 0, \"servers\": 1,"
     " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
 
+/* Fast hosts, then as many slow ones with two places, and servers between them. */
+static const char classes[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
+    " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}, {\"name\": \"p\","
+    " \"count\": 8, \"workers\": 0, \"servers\": 1, \"nic\": \"25 Gbit/s\","
+    " \"latency\": \"10 us\", \"switch\": \"s\"}, {\"name\": \"q\", \"count\": 32,"
+    " \"workers\": 2, \"nic\": \"10 Gbit/s\", \"latency\": \"20 us\", \"switch\": \"s\"}]}";
+
 /* Four racks of eight. */
 static const char racks[] =
     "{\"switches\": [{\"name\": \"core\"}, {\"name\": \"a\", \"to\": \"core\"},"
@@ -219,30 +227,91 @@ static void samples_have_what_jobs_have(void **state)
     }
 }
 
-/* Backup workers, several gradients to an update, servers beside workers, unlike hosts, and links
- * with bursts. */
+/* One of four backup workers, or none of one. Who is slower on purpose is always late. */
+static void updates_come_with_the_same_worker_of_a_sample(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        SERVERS(star, MODE_PS_SYNC, 0, 2, 64, 0, 20e-6, 5, 16),
+        SERVERS(star, MODE_PS_SYNC, 0, 2, 64, 0.02, 20e-6, 10, 16),
+        SERVERS(wide, MODE_PS_SYNC, 0, 2, 64, 0.001, 1e-6, 10, 16),
+        SERVERS(wide, MODE_PS_SYNC, 0, 2, 64, 0.02, 1e-6, 20, 16),
+        SERVERS(cores, MODE_PS_SYNC, 0, 1, 64, 0.001, 20e-6, 5, 16),
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job job = job_of(&cases[i]);
+        job.backup = 4;
+        compare(&cases[i], &job, 0.01);
+        snprintf(job.straggler, sizeof(job.straggler), "rank=40,factor=2");
+        compare(&cases[i], &job, 0.01);
+        job.backup = 1;
+        compare(&cases[i], &job, 0.01);
+    }
+}
+
+/* Classes of hosts, of each of which it has the same part. */
+static void samples_have_a_part_of_each_class_of_hosts(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        {classes, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 128, 0, 20e-6, 5, 32},
+        {classes, {MODE_RING, 0}, ALL_REDUCE_CHOICE_RING, 0, 128, 0.02, 20e-6, 5, 32},
+        SERVERS(classes, MODE_PS_SYNC, 0, 4, 128, 0, 20e-6, 5, 32),
+        SERVERS(classes, MODE_PS_SYNC, 0, 4, 128, 0.02, 20e-6, 10, 32),
+        SERVERS(classes, MODE_PS_ASYNC, 0, 2, 128, 0.001, 20e-6, 60, 64),
+        SERVERS(classes, MODE_PS_SSP, 2, 2, 128, 0.001, 20e-6, 60, 64),
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of(&cases[i]);
+        compare(&cases[i], &job, 0.01);
+    }
+}
+
+/* What is late in samples is so in proportion, and an update of several gradients is a number of
+ * updates for each of the others. */
+static void samples_count_what_all_do(void **state)
+{
+    (void)state;
+    struct case_of_job it = SERVERS(star, MODE_PS_SYNC, 0, 2, 64, 0.001, 20e-6, 10, 16);
+    struct prediction all, some;
+    struct job job = job_of(&it);
+    for (uint32_t backup = 1; backup <= 4; backup += 3) {
+        job.backup = backup;
+        predict(&it, &job, (double)INFINITY, &all);
+        predict(&it, &job, 0, &some);
+        predictions_check("late", 64, some.late, all.late, 0.1);
+    }
+    it = (struct case_of_job)SERVERS(star, MODE_PS_ASYNC, 0, 2, 128, 0.001, 20e-6, 60, 64);
+    job = job_of(&it);
+    job.gradients_per_update = 4;
+    compare(&it, &job, 0.01);
+}
+
+/* Servers beside workers, hosts that cannot be cut into equal parts, ranks of a class that are
+ * slower on purpose, links with bursts, and rounds with backup workers. */
 static void other_jobs_have_no_sample(void **state)
 {
     (void)state;
-    struct case_of_job it = SERVERS(star, MODE_PS_SYNC, 0, 4, 64, 0.001, 20e-6, 2, 16);
+    struct case_of_job it = SERVERS(beside, MODE_PS_ASYNC, 0, 4, 64, 0.001, 20e-6, 2, 16);
     struct prediction made;
     struct job job = job_of(&it);
-    job.backup = 4;
-    predict(&it, &job, 0, &made);
-    assert_int_equal(made.simulated, 64);
-    job.backup = 0;
-    job.mode.kind = MODE_PS_ASYNC;
-    job.gradients_per_update = 2;
-    predict(&it, &job, 0, &made);
-    assert_int_equal(made.simulated, 64);
-    job.gradients_per_update = 1;
-    it.network = beside;
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 64);
     it.network = unlike;
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 64);
     it.network = bursting;
+    predict(&it, &job, 0, &made);
+    assert_int_equal(made.simulated, 64);
+    it.network = classes;
+    job.workers = it.workers = 128;
+    snprintf(job.straggler, sizeof(job.straggler), "rank=40,factor=2");
+    predict(&it, &job, 0, &made);
+    assert_int_equal(made.simulated, 128);
+    it = (struct case_of_job)SERVERS(star, MODE_PS_SYNC, 0, 4, 64, 0.001, 20e-6, 4, 16);
+    job = job_of(&it);
+    job.backup = 4;
+    job.sync_every = 2;
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 64);
 }
@@ -290,6 +359,9 @@ int main(void)
         cmocka_unit_test(some_workers_stand_for_all_where_they_wait),
         cmocka_unit_test(some_workers_stand_for_all_where_they_race),
         cmocka_unit_test(samples_have_what_jobs_have),
+        cmocka_unit_test(updates_come_with_the_same_worker_of_a_sample),
+        cmocka_unit_test(samples_have_a_part_of_each_class_of_hosts),
+        cmocka_unit_test(samples_count_what_all_do),
         cmocka_unit_test(other_jobs_have_no_sample),
         cmocka_unit_test(samples_are_of_whole_racks),
         cmocka_unit_test(other_distances_stand_for_those_round_the_sample),
