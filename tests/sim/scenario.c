@@ -91,7 +91,7 @@ static struct fault draw_fault(struct drawing *drawing, const struct cluster_sha
 {
     uint32_t count = scenario_process_count(shape);
     struct fault fault = {
-        .kind = (enum fault_kind)draw(drawing, FAULT_KINDS),
+        .kind = (enum fault_kind)draw(drawing, FAULT_BREAK), // or a break: see draw_network
         .process = (uint32_t)draw(drawing, count),
         .time_ns = draw_time(drawing, shape->redeals, before),
         .duration_ns = draw_duration(drawing),
@@ -119,6 +119,19 @@ static void draw_checkpoints(struct drawing *drawing, struct scenario *scenario)
     if (scenario->fault_count < SCENARIO_FAULTS_MAX && draw(drawing, 2) == 0) {
         scenario->faults[scenario->fault_count++] =
             (struct fault){.kind = FAULT_KILL, .other = 1, .time_ns = draw(drawing, last_ns)};
+    }
+}
+
+/* In one of four, pairs of hosts differ, and a fault may be that connections break. It comes last,
+ * so the others are what they were before there was this. */
+static void draw_network(struct drawing *drawing, struct scenario *scenario)
+{
+    if (draw(drawing, 4) > 0) {
+        return;
+    }
+    scenario->costs.pair_ns = draw(drawing, PAIR_NS);
+    if (scenario->fault_count > 0 && draw(drawing, 2) == 0) {
+        scenario->faults[draw(drawing, scenario->fault_count)].kind = FAULT_BREAK;
     }
 }
 
@@ -158,7 +171,7 @@ struct scenario scenario_draw(uint64_t seed)
     if (draw(&drawing, 4) == 0) {
         draw_checkpoints(&drawing, &scenario);
     }
-    scenario.costs.pair_ns = draw(&drawing, 2) * draw(&drawing, PAIR_NS);
+    draw_network(&drawing, &scenario);
     return scenario;
 }
 
