@@ -126,7 +126,7 @@ static void draw_checkpoints(struct drawing *drawing, struct scenario *scenario)
  * so the others are what they were before there was this. */
 static void draw_network(struct drawing *drawing, struct scenario *scenario)
 {
-    if (draw(drawing, 4) > 0) {
+    if (draw(drawing, 4) < 3) {
         return;
     }
     scenario->costs.pair_ns = draw(drawing, PAIR_NS);
