@@ -218,6 +218,53 @@ static void flows_of_many_to_few_have_max_min_rates(void **unused)
     play(capped, EVENTS, 3);
 }
 
+static void begin_between(const struct network *network, struct flows *flows, double now,
+                          uint32_t from, uint32_t to, double bytes)
+{
+    struct network_route route;
+    network_find_route(network, from, to, &route);
+    assert_true(flows_begin(flows, now, flows_class_of(flows, &route), bytes, from, false));
+}
+
+/* Hosts a, b and c send to t, at 2, 5 and 5.5 Gbit/s. Then b sends elsewhere, too, and a no longer:
+ * they have 6 and 1, as much as before together. So the link of t, whose flows have not changed, is
+ * full still, but a has more there than c, which is limited by it. Both have 5.75. */
+static void flows_share_a_full_link_anew_when_one_takes_what_another_leaves(void **unused)
+{
+    (void)unused;
+    enum { A, B, C, T, U };
+    static const char text[] =
+        "{\"switches\": [{\"name\": \"s\"}], \"hosts\": ["
+        "{\"name\": \"a\", \"nic\": \"6 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"b\", \"nic\": \"5 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"c\", \"nic\": \"10 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"t\", \"nic\": \"12.5 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"u\", \"nic\": \"100 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}";
+    const double rate = 1e9 / 8;
+    struct network network;
+    struct flows *flows = NULL;
+    predictions_read_network(text, &network);
+    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
+    begin_between(&network, flows, 0, A, T, 100 * rate);
+    begin_between(&network, flows, 0, B, T, 100 * rate);
+    begin_between(&network, flows, 0, C, T, (5.5 + 5.75) * rate);
+    begin_between(&network, flows, 0, A, U, 2 * rate);
+    begin_between(&network, flows, 0, A, U, 2 * rate);
+    assert_true(flows_share(flows, 0));
+    for (uint32_t i = 0; i < 2; i++) {
+        predictions_check("end of a's others", i, flows_next_end(flows), 1, 1e-9);
+        assert_int_equal(flows_end_next(flows, 1), A);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        begin_between(&network, flows, 1, B, U, 100 * rate);
+    }
+    assert_true(flows_share(flows, 1));
+    predictions_check("end of c's", 0, flows_next_end(flows), 2, 1e-9);
+    assert_int_equal(flows_end_next(flows, flows_next_end(flows)), C);
+    flows_destroy(flows);
+    network_finish(&network);
+}
+
 /* Hosts of three kinds, below one to three switches. */
 static void draw_network(char *text, size_t size)
 {
@@ -259,6 +306,7 @@ int main(void)
         cmocka_unit_test(flows_with_limits_of_their_own_have_max_min_rates),
         cmocka_unit_test(flows_between_equal_hosts_have_max_min_rates),
         cmocka_unit_test(flows_of_many_to_few_have_max_min_rates),
+        cmocka_unit_test(flows_share_a_full_link_anew_when_one_takes_what_another_leaves),
         cmocka_unit_test(flows_in_many_networks_have_max_min_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
