@@ -5,28 +5,12 @@
 #include "deploy/predict/engine/events.h"
 #include "deploy/predict/engine/flows.h"
 #include "deploy/predict/engine/packets.h"
+#include "deploy/predict/engine/threads.h"
 
 #include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum work_kind {
-    WORK_OWN,    // what the thread was occupied with
-    WORK_SEND,   // a packet is ready
-    WORK_HANDLE, // it has taken a packet
-    WORK_CARRY,  // a packet has been carried at one end
-    WORK_RUN,    // of engine_run; its token is the tag
-};
-
-struct thread {                           // of a process
-    double busy_until;                    // with what it was given so far
-    double busy;                          // altogether
-    double waited;                        // by packets that had arrived, altogether
-    uint64_t taken;                       // packets
-    struct packet_queue waiting, sending; // that have come, and that it sends
-    bool is_taking;                       // or will, once it is free
-};
 
 struct engine {
     double now;
