@@ -10,16 +10,17 @@
 #define SHARE_PACED 0.25 // of the room; receivers that wait for a core make shares smaller
 #define SHARES_MIN  8    // times that a link was idle, to know
 
-/* Of the room that links had, what messages of one way took of it. */
-struct shares {
-    double *list; // (count), owned
-    size_t count;
-};
-
 struct finder {
     double bandwidth, burst;
-    struct shares ways[NETWORK_WAY_COUNT]; // with room for all messages
+    double *shares;                   // (ways, room), owned: of the room that links had
+    size_t counts[NETWORK_WAY_COUNT]; // of shares
+    size_t room;                      // for those of all messages
 };
+
+static double *shares_of(const struct finder *finder, size_t way)
+{
+    return &finder->shares[way * finder->room];
+}
 
 static int compare_numbers(double left, double right)
 {
@@ -58,24 +59,24 @@ static void take_period(struct finder *finder, struct observed_message *messages
 {
     double begin_s = messages[0].begin_s, come = 0, ahead = 0;
     double room = fmin(finder->burst, idle_s * finder->bandwidth);
-    struct shares *shares = &finder->ways[messages[0].way];
+    enum network_way way = messages[0].way;
     bool is_alike = true;
     qsort(messages, count, sizeof(*messages), by_end);
     for (size_t i = 0; i < count; i++) {
         come += messages[i].bytes;
         ahead = fmax(ahead, come - finder->bandwidth * (messages[i].end_s - begin_s));
-        is_alike = is_alike && messages[i].way == messages[0].way;
+        is_alike = is_alike && messages[i].way == way;
     }
     room = fmin(room, come);
     if (is_alike && room >= ROOM_LEAST * finder->burst) {
-        shares->list[shares->count++] = fmin(ahead / room, 1);
+        shares_of(finder, way)[finder->counts[way]++] = fmin(ahead / room, 1);
     }
 }
 
 /* The messages of a host, in one direction, by their beginnings. */
 static void take_link(struct finder *finder, struct observed_message *messages, size_t count)
 {
-    double idle_since_s = INFINITY, end_s = -INFINITY; // nothing is known of before the first one
+    double idle_since_s = HUGE_VAL, end_s = -HUGE_VAL; // nothing is known of before the first one
     size_t first = 0;
     for (size_t i = 0; i <= count; i++) {
         if (i > first && (i == count || messages[i].begin_s >= end_s)) {
@@ -116,17 +117,17 @@ static void take_ways(struct finder *finder, struct calibration *made)
 {
     char text[sizeof(made->network_notes.list[0].text)] = "";
     size_t used = 0;
-    for (int way = 0; way < NETWORK_WAY_COUNT; way++) {
-        struct shares *shares = &finder->ways[way];
-        if (shares->count < SHARES_MIN) {
+    for (size_t way = 0; way < NETWORK_WAY_COUNT; way++) {
+        double *shares = shares_of(finder, way);
+        size_t count = finder->counts[way];
+        if (count < SHARES_MIN) {
             continue;
         }
-        qsort(shares->list, shares->count, sizeof(*shares->list), by_size);
-        double share = shares->list[shares->count / 2];
+        qsort(shares, count, sizeof(*shares), by_size);
+        double share = shares[count / 2];
         made->links.pacing.is_paced[way] = share < SHARE_PACED;
-        used +=
-            (size_t)snprintf(&text[used], sizeof(text) - used, "%s%s %.2f (%zu times)",
-                             used > 0 ? ", " : "", network_way_names[way], share, shares->count);
+        used += (size_t)snprintf(&text[used], sizeof(text) - used, "%s%s %.2f (%zu times)",
+                                 used > 0 ? ", " : "", network_way_names[way], share, count);
     }
     bool is_any = network_pacing_is_any(&made->links.pacing);
     calibration_add_note(
@@ -138,27 +139,18 @@ static void take_ways(struct finder *finder, struct calibration *made)
 void calibration_take_pacing(struct calibration_run *const *runs, size_t run_count,
                              double bandwidth, double burst, struct calibration *calibration)
 {
-    struct finder finder = {.bandwidth = bandwidth, .burst = burst};
-    size_t all = 1, most = 1;
+    struct finder finder = {.bandwidth = bandwidth, .burst = burst, .room = 1};
     for (size_t i = 0; i < run_count; i++) {
-        size_t count = runs[i]->observation.message_count;
-        all += count;
-        most = count > most ? count : most;
+        finder.room += runs[i]->observation.message_count;
     }
-    struct observed_message *copies = calloc(most, sizeof(*copies));
-    bool has_memory = copies != NULL;
-    for (int way = 0; way < NETWORK_WAY_COUNT; way++) {
-        finder.ways[way].list = calloc(all, sizeof(double));
-        has_memory = has_memory && finder.ways[way].list != NULL;
-    }
-    for (size_t i = 0; i < run_count && has_memory; i++) {
-        take_run(&finder, &runs[i]->observation, copies);
-    }
-    if (has_memory) {
+    struct observed_message *copies = calloc(finder.room, sizeof(*copies));
+    finder.shares = calloc(finder.room * NETWORK_WAY_COUNT, sizeof(*finder.shares));
+    if (copies != NULL && finder.shares != NULL) {
+        for (size_t i = 0; i < run_count; i++) {
+            take_run(&finder, &runs[i]->observation, copies);
+        }
         take_ways(&finder, calibration);
     }
-    for (int way = 0; way < NETWORK_WAY_COUNT; way++) {
-        free(finder.ways[way].list);
-    }
+    free(finder.shares);
     free(copies);
 }

@@ -32,7 +32,7 @@ bool flows_begin(struct flows *flows, double now, uint32_t class, double bytes, 
 bool flows_have_bursts(const struct flows *flows);
 
 /* A flow of this class is expected, or no longer (flow_bursts.h). */
-void flows_expect(struct flows *flows, uint32_t class, bool is_expected);
+void flows_expect(struct flows *flows, uint32_t index, bool is_expected);
 
 /* Gives all flows their rates, if some have begun or ended. False if there is no memory. */
 bool flows_share(struct flows *flows, double now);
