@@ -48,9 +48,11 @@
  *     from any state before it: the job fails ─────┤          │
  *     from any state before it: it goes on ──► RENEWING ──────┘
  *
- * In RENEWING nobody has been told yet. All that has happened by the end of the loop's turn, losses
- * that came together above all, still counts as it did before, so the job may fail after all. STOP
- * with the reason AGAIN is sent when that is known (coordinator_call_back), and holds.
+ * In RENEWING none of those that are left has been told yet. All that has happened by the end of
+ * the loop's turn, losses that came together above all, still counts as it did before, so the job
+ * may fail after all. STOP with the reason AGAIN is sent when that is known
+ * (coordinator_call_back), and holds. If the next generation cannot begin then, CLOSING comes after
+ * OVER, for those that were told to join it (coordinator_fail_to_renew).
  *
  * CONNECTING begins with TRY where workers have to find out what is possible between them, and
  * again with START when all have TRIED. It begins once more when every worker has passed a phase of
