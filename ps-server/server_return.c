@@ -210,8 +210,8 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
     char why[COORDINATOR_REASON_BYTES];
     struct job job;
     bool is_own = back->job_id == server->channel->job_id;
-    if (coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict != STATUS_AGAIN) {
-        if (is_own) {
+    if (coordinator->state >= COORDINATOR_CLOSING) {
+        if (is_own && !server->is_replaced) { // whoever has given way says nothing
             coordinator_tell_verdict(coordinator, peer, back, clock_now_ms());
         }
         return;

@@ -391,6 +391,7 @@ void handshake_ready(struct coordinator *coordinator, const struct sender *from,
         choices_note_ready(coordinator, from);
     }
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
+    slot->is_awaited = false; // whoever answers is not the lost one
     slot_enter(membership, slot, SLOT_READY, now_ms);
     if (!membership_everybody_is(membership, SLOT_READY)) {
         return;

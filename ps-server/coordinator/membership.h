@@ -59,8 +59,8 @@ struct slot {
     uint64_t step, step_since_ms;           // where it is, and since when
     bool was_lost;                          // of a FREE slot: who had it, and that was counted
     bool is_over;                           // it has answered STOP, or its process has ended
-    bool is_awaited; // the launcher starts a process for it: one that has it may be the lost one,
-                     // whose JOIN was on its way
+    bool is_awaited; // the launcher starts a process for it: one that has it and is not READY
+                     // may be the lost one, whose JOIN was on its way
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from

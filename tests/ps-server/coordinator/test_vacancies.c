@@ -147,6 +147,27 @@ static void one_that_joins_when_it_is_dead_keeps_nobody_from_its_place(void **st
     }
 }
 
+static void who_takes_a_place_and_is_lost_later_counts_as_lost_too(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    story_join(&story, 1, ROLE_WORKER, 0);
+    story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
+    tell(&story, LAUNCHER_AGAIN, 1);
+    begin_with_another(&story);
+    story_connected(&story, 1);
+    story_connected(&story, 3);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.min_workers = 1;
+    close_connection(&story, 3, 200);
+    assert_int_not_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.workers_lost, 2);
+    coordinator_finish(&story.coordinator);
+}
+
 static void the_launcher_is_asked_to_start_what_can_be_replaced(void **state)
 {
     (void)state;
@@ -303,6 +324,7 @@ int main(void)
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),
         cmocka_unit_test(who_comes_for_any_place_gets_one_whose_connection_is_closed),
         cmocka_unit_test(one_that_joins_when_it_is_dead_keeps_nobody_from_its_place),
+        cmocka_unit_test(who_takes_a_place_and_is_lost_later_counts_as_lost_too),
         cmocka_unit_test(the_launcher_is_asked_to_start_what_can_be_replaced),
         cmocka_unit_test(a_worker_that_has_not_joined_is_replaced),
         cmocka_unit_test(a_launcher_that_replaces_nobody_ends_the_job),
