@@ -1,5 +1,5 @@
 /* Tests of samples of the size that jobs get unasked: of 512 workers against all of them, and of
- * 16,384 against closed forms. */
+ * 16,384 against closed forms; and of races that take many steps to forget how they began. */
 #include "deploy/predict/prediction.h"
 #include "tests/support/deploy/predictions.h"
 
@@ -31,6 +31,13 @@ static const char classes[] =
     " {\"name\": \"p\", \"count\": 8, \"workers\": 0, \"servers\": 1, \"nic\": \"25 Gbit/s\","
     " \"latency\": \"10 us\", \"switch\": \"s\"}]}";
 
+static const char few_classes[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
+    " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}, {\"name\": \"p\","
+    " \"count\": 8, \"workers\": 0, \"servers\": 1, \"nic\": \"25 Gbit/s\","
+    " \"latency\": \"10 us\", \"switch\": \"s\"}, {\"name\": \"q\", \"count\": 32,"
+    " \"workers\": 2, \"nic\": \"10 Gbit/s\", \"latency\": \"20 us\", \"switch\": \"s\"}]}";
+
 static struct costs costs;
 
 static void set_costs(double spread_s, double message_s)
@@ -46,22 +53,22 @@ static void set_costs(double spread_s, double message_s)
 }
 
 static struct prediction predict(const char *text, const struct job *job, double work_max,
-                                 uint32_t steps)
+                                 uint32_t steps, uint32_t sample)
 {
     struct network network;
     struct prediction made;
-    const struct prediction_extent extent = {3, steps, work_max, PREDICTION_ERROR_MAX, 0};
+    const struct prediction_extent extent = {3, steps, work_max, PREDICTION_ERROR_MAX, sample};
     predictions_read_network(text, &network);
     assert_int_equal(prediction_make(job, &costs, &network, &extent, &made), STATUS_OK);
     network_finish(&network);
     return made;
 }
 
-/* Whether a step agrees within 1 % with one of all workers. */
-static void compare(const char *network, const struct job *job, uint32_t steps)
+/* Whether a step agrees within 1 % with one of all workers. sample: 0 for what jobs get unasked. */
+static void compare(const char *network, const struct job *job, uint32_t steps, uint32_t sample)
 {
-    const struct prediction some = predict(network, job, 0, steps),
-                            all = predict(network, job, (double)INFINITY, steps);
+    const struct prediction some = predict(network, job, 0, steps, sample),
+                            all = predict(network, job, (double)INFINITY, steps, 0);
     assert_true(some.is_reduced && some.simulated < job->workers && !all.is_reduced);
     predictions_check("a step", job->workers, some.step_s, all.step_s, 0.01);
     predictions_check("late", job->workers, some.late + 1, all.late + 1, 0.001);
@@ -88,7 +95,29 @@ static void samples_of_many_workers_agree_with_all_of_them(void **state)
         job.mode = cases[i].mode;
         job.backup = cases[i].backup;
         set_costs(cases[i].spread_s, cases[i].message_s);
-        compare(cases[i].network, &job, cases[i].steps);
+        compare(cases[i].network, &job, cases[i].steps, 0);
+    }
+}
+
+/* The fewer race, the sooner they have forgotten that all began at once. */
+static void samples_of_races_agree_once_these_are_under_way(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *network;
+        struct mode mode;
+        uint32_t gradients;
+    } cases[] = {
+        {few_classes, {MODE_PS_ASYNC, 0}, 1},
+        {few_classes, {MODE_PS_SSP, 2}, 1},
+        {star, {MODE_PS_ASYNC, 0}, 4}, // to an update
+    };
+    set_costs(0.001, 20e-6);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job job = predictions_job(cases[i].mode.kind, 128, 2, ALL_REDUCE_CHOICE_RING);
+        job.mode = cases[i].mode;
+        job.gradients_per_update = cases[i].gradients;
+        compare(cases[i].network, &job, 120, 64);
     }
 }
 
@@ -110,7 +139,7 @@ static void bytes_of_the_largest_jobs_take_what_they_do(void **state)
     set_costs(0, 0);
     for (uint32_t backup = 0; backup <= 256; backup += 256) {
         job.backup = backup;
-        const struct prediction made = predict(star, &job, PREDICTION_WORK_MAX, 3);
+        const struct prediction made = predict(star, &job, PREDICTION_WORK_MAX, 3, 0);
         double sums = (n - backup) * part / SUM + costs.optimizer_s / 64;
         assert_true(made.is_reduced && made.simulated < 16384);
         predictions_check("a step", 16384, made.step_s,
@@ -129,7 +158,7 @@ static void delays_of_the_largest_jobs_are_those_of_all(void **state)
     for (size_t i = 0; i < sizeof(backups) / sizeof(backups[0]); i++) {
         struct job job = predictions_job(MODE_PS_SYNC, 16384, 8, ALL_REDUCE_CHOICE_RING);
         job.backup = backups[i];
-        const struct prediction made = predict(star, &job, 0, 1000);
+        const struct prediction made = predict(star, &job, 0, 1000, 0);
         double late_s = 0.02 * (harmonic(16384) - harmonic(backups[i]));
         assert_true(made.is_reduced && made.simulated < 16384);
         predictions_check("a step", 16384, made.step_s, 0.038 + late_s + 2 * LATENCY_S, 0.01);
@@ -140,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_of_many_workers_agree_with_all_of_them),
+        cmocka_unit_test(samples_of_races_agree_once_these_are_under_way),
         cmocka_unit_test(bytes_of_the_largest_jobs_take_what_they_do),
         cmocka_unit_test(delays_of_the_largest_jobs_are_those_of_all),
     };
