@@ -26,6 +26,14 @@ struct course_delays {
     double begin_s, spread_s; // before the step, and before forward
 };
 
+// Of a sample's workers, one in so many has the delays of one of the latest of all.
+#define COURSE_LATEST_SHARE 4
+
+static inline double course_delays_sum(const struct course_delays *delays)
+{
+    return delays->begin_s + delays->spread_s;
+}
+
 /* Workers that stand for all (sample.h), and the last steps' delays of all. */
 struct course_sample {
     uint32_t workers;    // that are simulated; 0: no sample

@@ -13,16 +13,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define LATEST_SHARE 4 // as many of the latest are in a sample as are one of so many of it
-
-static double sum_of(const struct course_delays *delays)
-{
-    return delays->begin_s + delays->spread_s;
-}
-
 static int is_longer(const void *a, const void *b)
 {
-    double first = sum_of(a), second = sum_of(b);
+    double first = course_delays_sum(a), second = course_delays_sum(b);
     return (first < second) - (first > second);
 }
 
@@ -51,8 +44,9 @@ static void follow_late(struct course *course, double step_s)
     uint32_t wanted = workers - course->whole_job->backup;
     for (uint32_t rank = 0; rank < workers; rank++) {
         bool has_begun = sample->behind_s[rank] < step_s;
-        double behind_s = has_begun ? sum_of(&sample->drawn[rank]) - sample->latest[0].most_s
-                                    : sample->behind_s[rank] - step_s;
+        double behind_s = has_begun
+                              ? course_delays_sum(&sample->drawn[rank]) - sample->latest[0].most_s
+                              : sample->behind_s[rank] - step_s;
         sample->behind_s[rank] = behind_s > 0 ? behind_s : 0;
         begun += has_begun;
     }
@@ -82,8 +76,8 @@ static const struct course_latest *find_on_time(struct course *course, uint64_t 
         sorted[rank] = sample->drawn[rank];
     }
     qsort(sorted, workers, sizeof(*sorted), is_longer);
-    found->most_s = sum_of(&sorted[late]);
-    found->least_s = sum_of(&sorted[late + sample->workers / LATEST_SHARE]);
+    found->most_s = course_delays_sum(&sorted[late]);
+    found->least_s = course_delays_sum(&sorted[late + sample->workers / COURSE_LATEST_SHARE]);
     return found;
 }
 
@@ -95,8 +89,9 @@ static struct course_delays draw_on_time(struct course *course, uint32_t index, 
     const struct course_delays *own = NULL;
     for (uint32_t rank = index; rank < course->whole_job->workers; rank += sample->workers) {
         const struct course_delays *its = &sample->drawn[rank];
-        bool is_later = own != NULL && sum_of(its) >= found->least_s && sum_of(its) > sum_of(own);
-        if (sum_of(its) <= found->most_s && (own == NULL || is_later)) {
+        bool is_later = own != NULL && course_delays_sum(its) >= found->least_s &&
+                        course_delays_sum(its) > course_delays_sum(own);
+        if (course_delays_sum(its) <= found->most_s && (own == NULL || is_later)) {
             own = its;
         }
     }
@@ -123,7 +118,8 @@ static struct course_delays draw_by_place(struct course *course, uint32_t index,
     uint32_t count = course->sample.workers, late = course->job->backup, place = 0;
     for (uint32_t other = 0; other < count; other++) {
         const struct course_delays its = course_delays_of(course, other, step);
-        place += sum_of(&its) > sum_of(&own) || (sum_of(&its) == sum_of(&own) && other < index);
+        place += course_delays_sum(&its) > course_delays_sum(&own) ||
+                 (course_delays_sum(&its) == course_delays_sum(&own) && other < index);
     }
     double whole_place =
         place < late ? (place + 0.5) * all_late / late

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#define DELAYS_SEEN  13 // steps, to know how far delays set workers apart
-#define LATEST_SHARE 4  // as many of the latest are in a sample as are one of so many of it
+#define DELAYS_SEEN 13 // steps, to know how far delays set workers apart
 
 struct course_delays course_delays_of(const struct course *course, uint32_t rank, uint64_t step)
 {
@@ -22,18 +21,13 @@ double course_delays_apart_s(const struct course *course, uint32_t workers)
         double latest_s = 0, sum_s = 0;
         for (uint32_t rank = 0; rank < workers; rank++) {
             const struct course_delays delays = course_delays_of(course, rank, step);
-            double own_s = delays.begin_s + delays.spread_s;
+            double own_s = course_delays_sum(&delays);
             latest_s = own_s > latest_s ? own_s : latest_s;
             sum_s += own_s;
         }
         apart_s += (latest_s - sum_s / workers) / DELAYS_SEEN;
     }
     return apart_s;
-}
-
-static double sum_of(const struct course_delays *delays)
-{
-    return delays->begin_s + delays->spread_s;
 }
 
 /* A worker that stands for all has the delays of the latest, as all wait for that one. */
@@ -47,7 +41,7 @@ static void draw_for_all(struct course *course, uint32_t index)
         const struct course_delays other = course_delays_of(course, rank, step);
         sum.begin_s += other.begin_s;
         sum.spread_s += other.spread_s;
-        latest = sum_of(&other) > sum_of(&latest) ? other : latest;
+        latest = course_delays_sum(&other) > course_delays_sum(&latest) ? other : latest;
     }
     course->delay_s += sum.begin_s / count;
     worker->spread_s = latest.spread_s;
@@ -75,11 +69,11 @@ static const struct course_latest *find_latest(struct course *course, uint64_t s
         const struct course_delays own = course_delays_of(course, rank, step);
         sum.begin_s += own.begin_s;
         sum.spread_s += own.spread_s;
-        sample->delays[rank] = sum_of(&own);
+        sample->delays[rank] = course_delays_sum(&own);
     }
     qsort(sample->delays, workers, sizeof(*sample->delays), is_longer);
     found->step = step + 1;
-    found->least_s = sample->delays[sample->workers / LATEST_SHARE];
+    found->least_s = sample->delays[sample->workers / COURSE_LATEST_SHARE];
     found->begin_mean_s = sum.begin_s / workers;
     found->spread_mean_s = sum.spread_s / workers;
     return found;
@@ -100,7 +94,8 @@ static void draw_of_sample(struct course *course, uint32_t index)
         mean = (struct course_delays){latest->begin_mean_s, latest->spread_mean_s};
         for (uint32_t rank = index + count; rank < course->whole_job->workers; rank += count) {
             const struct course_delays other = course_delays_of(course, rank, step);
-            if (sum_of(&other) >= latest->least_s && sum_of(&other) > sum_of(&own)) {
+            if (course_delays_sum(&other) >= latest->least_s &&
+                course_delays_sum(&other) > course_delays_sum(&own)) {
                 own = other;
             }
         }

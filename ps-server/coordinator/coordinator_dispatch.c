@@ -209,7 +209,7 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     char sentence[COORDINATOR_REASON_BYTES];
     struct slot *slot = from->slot;
     if (coordinator->state >= COORDINATOR_CLOSING) {
-        if (message->reason == STATUS_OK && coordinator->verdict != STATUS_AGAIN) {
+        if (message->reason == STATUS_OK) {
             slot->is_over = true; // its answer to STOP
         } else {
             slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
