@@ -220,6 +220,10 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
         give_way(server);
         return;
     }
+    if (is_own && coordinator->state == COORDINATOR_RENEWING) { // all are called back in a moment
+        coordinator_find_again(coordinator, peer, back, clock_now_ms());
+        return;
+    }
     if (is_own && returning_is_old(coordinator, peer, back)) {
         return;
     }

@@ -133,9 +133,25 @@ static struct sender find_closed(const struct membership *membership, enum membe
     return closed;
 }
 
+/* The place is that of a process which the launcher has started. Whoever has it was killed, has
+ * been counted, and hears nothing any more, unless somebody else has taken it by hand. */
+static void evict(struct coordinator *coordinator, const struct sender *old, uint64_t now_ms)
+{
+    const struct message stop = {.kind = MESSAGE_STOP,
+                                 .reason = STATUS_UNREACHABLE,
+                                 .text = "another process has come for this rank"};
+    coordinator_port_say(&coordinator->port, true,
+                         "%s %u (host %s, pid %llu) loses its place to another process that has "
+                         "come for it",
+                         role_name(old->role), old->slot->number, old->slot->host,
+                         (unsigned long long)old->slot->process_id);
+    coordinator_port_send(&coordinator->port, old->slot->peer, &stop);
+    membership_vacate(&coordinator->membership, old, coordinator->job->servers, now_ms);
+}
+
 /* Frees the place that a process asks for, if the connection of the one that has it is closed:
  * whoever is started again soon need not wait until that counts as lost. One that the launcher has
- * started need not wait for that either: whoever has its place was killed, and has been counted. */
+ * started need not wait for that either. */
 static void make_room(struct coordinator *coordinator, const struct wire_member *member,
                       uint64_t now_ms)
 {
@@ -143,8 +159,9 @@ static void make_room(struct coordinator *coordinator, const struct wire_member 
     const struct membership *membership = &coordinator->membership;
     struct sender old = member->has_rank ? membership_called(membership, member->role, member->rank)
                                          : find_closed(membership, member->role);
-    if (old.slot != NULL && old.slot->is_awaited && old.slot->state != SLOT_FREE) {
-        membership_vacate(&coordinator->membership, &old, coordinator->job->servers, now_ms);
+    if (member->has_rank && old.slot != NULL && old.slot->is_awaited &&
+        old.slot->state != SLOT_FREE) {
+        evict(coordinator, &old, now_ms);
         return;
     }
     if (old.slot != NULL && old.slot->closed_ms != 0) {
@@ -167,9 +184,7 @@ static bool tell_verdict(struct coordinator *coordinator, uint64_t peer,
         called.slot == NULL || called.slot->state != SLOT_FREE) {
         return false;
     }
-    const struct message stop = {
-        .kind = MESSAGE_STOP, .reason = coordinator->verdict, .text = coordinator->reason};
-    coordinator_port_send(&coordinator->port, peer, &stop);
+    coordinator_send_verdict(coordinator, peer);
     (void)membership_note_gone(membership, &called, coordinator->job->servers, now_ms);
     return true;
 }

@@ -166,8 +166,14 @@ static void begin_closing(struct coordinator *coordinator, uint64_t now_ms)
     newcomers_dismiss(coordinator);
 }
 
-void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
-                              const struct message *back, uint64_t now_ms)
+void coordinator_send_verdict(const struct coordinator *coordinator, uint64_t peer)
+{
+    const struct message stop = stop_of(coordinator);
+    coordinator_port_send(&coordinator->port, peer, &stop);
+}
+
+void coordinator_find_again(struct coordinator *coordinator, uint64_t peer,
+                            const struct message *back, uint64_t now_ms)
 {
     struct sender at = membership_same(&coordinator->membership, back->member);
     if (at.slot != NULL) {
@@ -176,8 +182,13 @@ void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
         slot_hear(at.slot, back->step, now_ms);
         coordinator->told_ms = now_ms;
     }
-    const struct message stop = stop_of(coordinator);
-    coordinator_port_send(&coordinator->port, peer, &stop);
+}
+
+void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
+                              const struct message *back, uint64_t now_ms)
+{
+    coordinator_find_again(coordinator, peer, back, now_ms);
+    coordinator_send_verdict(coordinator, peer);
 }
 
 /* Whether a member that has left will knock, as far as is known. It has to have heard nothing: it

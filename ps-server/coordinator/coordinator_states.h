@@ -25,6 +25,13 @@ __attribute__((format(printf, 5, 6))) void
 coordinator_fail(struct coordinator *coordinator, enum status verdict, const struct sender *culprit,
                  uint64_t now_ms, const char *format, ...);
 
+/* Sends STOP with the verdict to one peer. */
+void coordinator_send_verdict(const struct coordinator *coordinator, uint64_t peer);
+
+/* Notes by which connection a member comes (BACK) whose last one had broken. */
+void coordinator_find_again(struct coordinator *coordinator, uint64_t peer,
+                            const struct message *back, uint64_t now_ms);
+
 /* Tells a member the verdict that asks for it (BACK), since its connection had broken before it
  * could hear that. */
 void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,

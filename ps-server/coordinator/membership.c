@@ -302,9 +302,13 @@ bool slot_may_answer(const struct slot *slot)
 
 bool membership_lacks(const struct membership *membership)
 {
-    return membership_count(membership->workers, membership->worker_count, SLOT_FREE) +
-               membership_count(membership->servers, membership->server_count, SLOT_FREE) >
-           0;
+    for (uint32_t i = 0; i < membership->worker_count + membership->server_count; i++) {
+        const struct slot *slot = membership_slot(membership, i);
+        if (slot->state == SLOT_FREE && !slot->is_over) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool membership_everybody_is(const struct membership *membership, enum slot_state state)

@@ -151,7 +151,7 @@ double membership_crowding_max(const struct membership *membership);
 /* Whether the member may still answer STOP. */
 bool slot_may_answer(const struct slot *slot);
 
-/* Whether any member has not joined. */
+/* Whether any member has not joined, and its process has not ended as far as that is known. */
 bool membership_lacks(const struct membership *membership);
 
 /* Whether all members are in this state; for SLOT_DONE, whether all workers are. */

@@ -235,11 +235,16 @@ static void open_training(struct story *story, uint32_t min_workers)
     story->job.min_workers = min_workers;
 }
 
-static void tell_killed(struct story *story, uint32_t worker)
+static void tell(struct story *story, enum launcher_news_kind kind, uint32_t worker)
 {
     const struct launcher_news news = {
-        .kind = LAUNCHER_KILLED, .role = ROLE_WORKER, .index = worker, .sentence = "it was killed"};
+        .kind = kind, .role = ROLE_WORKER, .index = worker, .sentence = "it was killed"};
     launcher_news_apply(&news, &story->coordinator, 100);
+}
+
+static void tell_killed(struct story *story, uint32_t worker)
+{
+    tell(story, LAUNCHER_KILLED, worker);
 }
 
 /* How many of the messages from the index on are STOP with this reason. */
@@ -290,6 +295,28 @@ static void who_leaves_meanwhile_is_lost_too_and_the_first_is_the_reason(void **
     coordinator_finish(&story.coordinator);
 }
 
+/* It had missed the coordinator for a while, which has learned of another loss meanwhile. */
+static void who_comes_by_another_connection_meanwhile_is_called_back_by_that(void **state)
+{
+    (void)state;
+    static const struct wire_back of = {.trained_ms = 1};
+    struct story story;
+    open_training(&story, 1);
+    snprintf(story.coordinator.membership.workers[2].host, 8, "node");
+    story.coordinator.membership.workers[2].process_id = 103;
+    tell_killed(&story, 1);
+    uint32_t before = story.transcript.sent_count;
+    const struct wire_member member = {
+        .role = ROLE_WORKER, .rank = 2, .host = "node", .process_id = 103};
+    const struct message back = {.kind = MESSAGE_BACK, .member = &member, .back = &of};
+    coordinator_find_again(&story.coordinator, 33, &back, 100);
+    assert_int_equal(story.transcript.sent_count, before);
+    story_call_back(&story, 100);
+    assert_int_equal(count_stops(&story, before, STATUS_AGAIN), 2);
+    assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].peer, 33);
+    coordinator_finish(&story.coordinator);
+}
+
 /* Worker 1 is lost, and the next generation waits for workers 0 and 2. */
 static void begin_next(struct story *story, struct generation *ret_generation)
 {
@@ -336,24 +363,25 @@ static void whoever_was_told_to_join_hears_at_once_that_the_job_has_ended(void *
     generation_finish(&generation);
 }
 
-static void who_does_not_come_or_was_killed_holds_the_end_up_for_two_seconds_at_most(void **state)
+static void who_does_not_come_holds_the_end_up_for_two_seconds_unless_it_has_ended(void **state)
 {
     (void)state;
-    for (int are_killed = 0; are_killed < 2; are_killed++) {
+    enum { UNKNOWN, KILLED, ENDED, CASES };
+    for (int fate = UNKNOWN; fate < CASES; fate++) {
         struct story story;
         struct generation generation;
         open_training(&story, 2);
         begin_next(&story, &generation);
         coordinator_stop(&story.coordinator, STATUS_UNREACHABLE, "it is lost", 200);
-        for (uint32_t worker = 0; are_killed && worker < WORKERS; worker += 2) {
-            tell_killed(&story, worker);
+        for (uint32_t worker = 0; fate != UNKNOWN && worker < WORKERS; worker += 2) {
+            tell(&story, fate == KILLED ? LAUNCHER_KILLED : LAUNCHER_ENDED, worker);
         }
         coordinator_tick(&story.coordinator, 2100, 0);
         assert_int_equal(story.coordinator.state,
-                         are_killed ? COORDINATOR_OVER : COORDINATOR_CLOSING);
+                         fate != UNKNOWN ? COORDINATOR_OVER : COORDINATOR_CLOSING);
         coordinator_tick(&story.coordinator, 2200, 0);
         assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
-        assert_int_equal(story.coordinator.workers_lost, are_killed ? 3 : 1);
+        assert_int_equal(story.coordinator.workers_lost, fate == KILLED ? 3 : 1);
         coordinator_finish(&story.coordinator);
         generation_finish(&generation);
     }
@@ -399,8 +427,9 @@ int main(void)
         cmocka_unit_test(a_server_that_left_before_it_heard_stop_answers_when_it_has_knocked),
         cmocka_unit_test(who_are_lost_together_are_judged_before_anybody_is_told),
         cmocka_unit_test(who_leaves_meanwhile_is_lost_too_and_the_first_is_the_reason),
+        cmocka_unit_test(who_comes_by_another_connection_meanwhile_is_called_back_by_that),
         cmocka_unit_test(whoever_was_told_to_join_hears_at_once_that_the_job_has_ended),
-        cmocka_unit_test(who_does_not_come_or_was_killed_holds_the_end_up_for_two_seconds_at_most),
+        cmocka_unit_test(who_does_not_come_holds_the_end_up_for_two_seconds_unless_it_has_ended),
         cmocka_unit_test(where_the_next_generation_cannot_begin_all_hear_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,6 +147,30 @@ static void one_that_joins_when_it_is_dead_keeps_nobody_from_its_place(void **st
     }
 }
 
+/* Somebody may have taken it by hand. Whoever asks for any place gets none that is taken. */
+static void who_loses_its_place_to_the_launchers_process_is_told(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    story_join(&story, 1, ROLE_WORKER, 0);
+    tell(&story, LAUNCHER_AGAIN, 1);
+    story_join(&story, 2, ROLE_WORKER, 1);
+    join_anywhere(&story, 4, 204);
+    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    uint32_t sent = story.transcript.sent_count;
+    story_join(&story, 3, ROLE_WORKER, 1);
+    assert_int_equal(story.transcript.sent_count, sent + 2);
+    assert_int_equal(story.transcript.sent[sent].kind, MESSAGE_STOP);
+    assert_int_equal(story.transcript.sent[sent].peer, 2);
+    assert_int_equal(story.transcript.sent[sent].reason, STATUS_UNREACHABLE);
+    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
+    assert_non_null(strstr(story.transcript.last_error, "worker 1 (host node, pid 101) loses its "
+                                                        "place to another process"));
+    coordinator_finish(&story.coordinator);
+}
+
 static void who_takes_a_place_and_is_lost_later_counts_as_lost_too(void **state)
 {
     (void)state;
@@ -324,6 +348,7 @@ int main(void)
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),
         cmocka_unit_test(who_comes_for_any_place_gets_one_whose_connection_is_closed),
         cmocka_unit_test(one_that_joins_when_it_is_dead_keeps_nobody_from_its_place),
+        cmocka_unit_test(who_loses_its_place_to_the_launchers_process_is_told),
         cmocka_unit_test(who_takes_a_place_and_is_lost_later_counts_as_lost_too),
         cmocka_unit_test(the_launcher_is_asked_to_start_what_can_be_replaced),
         cmocka_unit_test(a_worker_that_has_not_joined_is_replaced),
