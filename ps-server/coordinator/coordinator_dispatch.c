@@ -224,16 +224,16 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
         handshake_vacate(coordinator, from, sentence, now_ms)) {
         return; // its host may have asked for it, and starts it elsewhere
     }
-    slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
     bool has_diverged = reason == STATUS_NOT_FINITE;
     coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
-    coordinator->workers_lost += from->role == ROLE_WORKER && !has_diverged;
     // A program that says why it leaves has failed, which is no loss that others go on from.
     if (is_of_member_alone(reason) && !job_may_commit(coordinator->job)) {
         generation_lose(coordinator, reason, sentence, from, now_ms);
-    } else {
-        coordinator_close(coordinator, reason, sentence, from, now_ms);
+        return;
     }
+    slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
+    coordinator->workers_lost += from->role == ROLE_WORKER && !has_diverged;
+    coordinator_close(coordinator, reason, sentence, from, now_ms);
 }
 
 /* A piece of the names of classes, which comes while worker 0 prepares. What does not fit together

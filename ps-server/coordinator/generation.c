@@ -43,18 +43,23 @@ static bool has_lost_commit(const struct coordinator *coordinator, const struct 
     return had && !has;
 }
 
-/* Server processes of which no thread is lost. */
+/* Whether no thread of the server process is gone, or is `lost`. */
+static bool server_is_left(const struct membership *membership, uint32_t processes,
+                           uint32_t process, const struct slot *lost)
+{
+    bool is_left = process < membership->server_count;
+    for (uint32_t i = process; i < membership->server_count; i += processes) {
+        const struct slot *slot = &membership->servers[i];
+        is_left = is_left && slot->state != SLOT_GONE && slot != lost;
+    }
+    return is_left;
+}
+
 static uint32_t count_servers_left(const struct coordinator *coordinator, const struct slot *lost)
 {
-    const struct membership *membership = &coordinator->membership;
     uint32_t processes = coordinator->job->servers, count = 0;
-    for (uint32_t i = 0; i < processes && i < membership->server_count; i++) {
-        bool is_gone = false;
-        for (uint32_t at = i; at < membership->server_count; at += processes) {
-            const struct slot *slot = &membership->servers[at];
-            is_gone = is_gone || slot->state == SLOT_GONE || slot == lost;
-        }
-        count += !is_gone;
+    for (uint32_t i = 0; i < processes; i++) {
+        count += server_is_left(&coordinator->membership, processes, i, lost);
     }
     return count;
 }
@@ -81,27 +86,21 @@ static bool are_enough(const struct coordinator *coordinator, uint32_t left,
     return false;
 }
 
-/* Says why the job ends with a loss, unless that was asked for. */
-static void say_why_bound(const struct job *job, char *ret_why, size_t why_size)
-{
-    char why[JOB_BOUND_BYTES];
-    if (job_is_bound(job, why)) {
-        snprintf(ret_why, why_size, "%s", why);
-    }
-}
-
 bool generation_may_follow(const struct coordinator *coordinator, const struct sender *lost,
                            char *ret_why, size_t why_size)
 {
     const struct job *job = coordinator->job;
     bool is_first = coordinator->generation == NULL;
+    char bound[JOB_BOUND_BYTES];
     ret_why[0] = '\0';
     if (lost->slot == NULL || (coordinator->state == COORDINATOR_GATHERING && is_first)) {
         (void)handshake_may_vacate(coordinator, lost, ret_why, why_size);
         return false; // nobody has begun
     }
     if (!job_may_go_on(job)) {
-        say_why_bound(job, ret_why, why_size);
+        if (job_is_bound(job, bound)) { // nobody has asked for it to end
+            snprintf(ret_why, why_size, "%s", bound);
+        }
         return false;
     }
     bool is_worker = lost->role == ROLE_WORKER;
@@ -131,6 +130,14 @@ static void conclude_without(struct coordinator *coordinator, const char *senten
     coordinator_conclude(coordinator, now_ms);
 }
 
+static void note_lost(struct coordinator *coordinator, const struct sender *lost, uint64_t now_ms)
+{
+    if (lost->slot != NULL) {
+        coordinator->workers_lost +=
+            membership_note_gone(&coordinator->membership, lost, coordinator->job->servers, now_ms);
+    }
+}
+
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms)
 {
@@ -139,10 +146,8 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
     if (coordinator->state >= COORDINATOR_CLOSING) {
         return;
     }
-    if (lost->slot != NULL) {
-        coordinator->workers_lost +=
-            membership_note_gone(&coordinator->membership, lost, coordinator->job->servers, now_ms);
-    }
+    bool is_news = lost->slot == NULL || lost->slot->state != SLOT_GONE;
+    note_lost(coordinator, lost, now_ms);
     newcomers_tidy(&coordinator->newcomers, now_ms);
     if (coordinator->state == COORDINATOR_TRAINING && generation_is_done(coordinator)) {
         bool is_lacked = lost->slot != NULL && checkpoint_schedule_lacks(coordinator, lost);
@@ -151,12 +156,27 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
             return;
         }
     }
-    if (may_follow && coordinator->state == COORDINATOR_RENEWING) {
-        coordinator_port_say(&coordinator->port, true, "the job goes on: %s, too", sentence);
-        return; // the first loss is the reason
+    if (may_follow && coordinator->state == COORDINATOR_RENEWING) { // the first loss is the reason
+        if (is_news) {
+            coordinator_port_say(&coordinator->port, true, "the job goes on: %s, too", sentence);
+        }
+        return;
     }
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
+}
+
+void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
+                            const struct sender *lost, uint64_t now_ms)
+{
+    char why[COORDINATOR_REASON_BYTES];
+    if (coordinator->state == COORDINATOR_RENEWING &&
+        generation_may_follow(coordinator, lost, why, sizeof(why))) {
+        note_lost(coordinator, lost, now_ms);
+        coordinator_amend(coordinator, STATUS_AGAIN, sentence, lost);
+    } else {
+        generation_lose(coordinator, STATUS_UNREACHABLE, sentence, lost, now_ms);
+    }
 }
 
 bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size)
@@ -248,12 +268,8 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     if (generation->servers == NULL) {
         return STATUS_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < processes && i < membership->server_count; i++) {
-        bool is_gone = false;
-        for (uint32_t slot = i; slot < membership->server_count; slot += processes) {
-            is_gone = is_gone || membership->servers[slot].state == SLOT_GONE;
-        }
-        if (!is_gone) {
+    for (uint32_t i = 0; i < processes; i++) {
+        if (server_is_left(membership, processes, i, NULL)) {
             generation->servers[generation->server_count++] = membership->servers[i].number;
         }
     }

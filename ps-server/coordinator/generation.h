@@ -87,6 +87,11 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms);
 
+/* The same of one that was killed, as the launcher says. If the job is about to go on, that is a
+ * better reason than what others have said of their connections. */
+void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
+                            const struct sender *lost, uint64_t now_ms);
+
 /* Before a generation that is RENEWING ends: whether enough workers are left, of which some may
  * have made their last step since; otherwise a sentence says why not. */
 bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size);

@@ -120,20 +120,6 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
     return false;
 }
 
-/* The member's loss ends the job, or another generation follows. That it was killed is a better
- * reason for that than what others say of their connections. */
-static void lose(const struct launcher_news *news, const struct sender *culprit,
-                 struct coordinator *coordinator, uint64_t now_ms)
-{
-    char why[COORDINATOR_REASON_BYTES];
-    if (coordinator->state == COORDINATOR_RENEWING && news->kind != LAUNCHER_ENDED &&
-        generation_may_follow(coordinator, culprit, why, sizeof(why))) {
-        coordinator_amend(coordinator, STATUS_AGAIN, news->sentence, culprit);
-    } else {
-        generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, culprit, now_ms);
-    }
-}
-
 static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
                       uint64_t now_ms)
 {
@@ -157,15 +143,19 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     if (culprit.slot == NULL && coordinator->generation != NULL && !has_failed) {
         return; // the job goes on without it already
     }
-    coordinator->workers_lost +=
-        membership_note_gone(membership, &culprit, coordinator->job->servers, now_ms);
+    if (has_failed || is_over) {
+        coordinator->workers_lost +=
+            membership_note_gone(membership, &culprit, coordinator->job->servers, now_ms);
+    }
     if (has_failed) { // a program's own failure is no loss that others go on from
         coordinator_close(coordinator, STATUS_UNREACHABLE, news->sentence,
                           culprit.slot != NULL ? &culprit : NULL, now_ms);
     } else if (is_over) {
         coordinator_amend(coordinator, verdict, news->sentence, &culprit);
+    } else if (news->kind == LAUNCHER_ENDED) {
+        generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);
     } else {
-        lose(news, &culprit, coordinator, now_ms);
+        generation_lose_killed(coordinator, news->sentence, &culprit, now_ms);
     }
 }
 

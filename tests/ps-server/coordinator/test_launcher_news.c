@@ -122,6 +122,33 @@ static void who_was_killed_is_the_reason_whatever_others_said_before(void **stat
     close_news(&test);
 }
 
+/* A worker says that it leaves, and then its process ends. */
+static void one_loss_that_is_told_twice_is_said_once(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_news(&test, 3);
+    struct coordinator *coordinator = &test.story.coordinator;
+    test.story.job.on_loss = ON_LOSS_REDEAL;
+    test.story.job.min_workers = 1;
+    story_give(&test.story, 3,
+               (struct message){.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "it is full"},
+               50);
+    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
+    tell(&test, "ended worker 2 worker 2 ended with exit code 1\n");
+    assert_null(strstr(test.story.transcript.last_error, ", too"));
+    assert_non_null(strstr(coordinator->reason, "left: it is full"));
+    assert_int_equal(coordinator->workers_lost, 1);
+    tell(&test, "ended worker 1 worker 1 ended with exit code 1\n");
+    assert_string_equal(test.story.transcript.last_error,
+                        "the job goes on: worker 1 ended with exit code 1, too");
+    assert_int_equal(coordinator->workers_lost, 2);
+    tell(&test, "killed worker 1 worker 1 was killed by signal 9\n");
+    assert_string_equal(coordinator->reason, "worker 1 was killed by signal 9");
+    assert_int_equal(coordinator->workers_lost, 2);
+    close_news(&test);
+}
+
 static void an_interrupt_stays_the_reason_whoever_is_killed_then(void **state)
 {
     (void)state;
@@ -176,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_line_without_end_is_passed_over),
         cmocka_unit_test(a_member_that_has_ended_ends_the_job_at_once),
         cmocka_unit_test(who_was_killed_is_the_reason_whatever_others_said_before),
+        cmocka_unit_test(one_loss_that_is_told_twice_is_said_once),
         cmocka_unit_test(an_interrupt_stays_the_reason_whoever_is_killed_then),
         cmocka_unit_test(a_completed_job_stays_completed_whoever_is_killed_then),
         cmocka_unit_test(a_launcher_that_has_gone_ends_the_job),
