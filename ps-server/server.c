@@ -121,6 +121,7 @@ static enum status init_coordinator(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    server->attention.looked_ms = server->coordinator.created_ms;
     keeper_hand_over(server->keeper, &server->coordinator);
     server->coordinator.is_launched = server->options->launcher_fd >= 0;
     if (job->security == SECURITY_AUTH_ONLY) {
@@ -270,6 +271,7 @@ static enum status begin_generation(struct server *server)
     }
     coordinator_call_back(&server->coordinator, clock_now_ms());
     struct coordinator last = server->coordinator;
+    const struct job own = server->job;
     keeper_destroy(server->keeper); // what is on its way to the disk arrives there
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
@@ -293,6 +295,7 @@ static enum status begin_generation(struct server *server)
     return STATUS_OK;
 
 fail:
+    server->job = own; // members that come to hear the verdict are those of the last one
     generation_finish(&next);
     return status;
 }
@@ -341,7 +344,6 @@ static void say_alive(struct server *server)
 static void loop(struct server *server)
 {
     const struct coordinator *coordinator = &server->coordinator;
-    server->attention.looked_ms = coordinator->created_ms;
     while (coordinator->state != COORDINATOR_OVER && coordinator->state != COORDINATOR_RENEWING) {
         say_alive(server);
         take_messages(server);
