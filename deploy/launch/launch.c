@@ -186,9 +186,9 @@ static void note_end(struct launch *launch, size_t index)
     snprintf(sentence, sizeof(sentence), "%s %s", member->name,
              is_well ? OWN_PROGRAM_LEFT_NOT : end);
     snprintf(kind, sizeof(kind), "%s %s",
-             restart_may_replace(launch, member) ? "again"
-             : is_killed                         ? "killed"
-                                                 : "ended",
+             restart_find_place(launch, member) ? "again"
+             : is_killed                        ? "killed"
+                                                : "ended",
              member->name);
     tell(launch, kind, sentence, member);
     // A program's own failure is no loss that the others go on from.

@@ -169,7 +169,7 @@ void restart_plan_worker(struct launch *launch, struct member *member)
     member->restart_ms = clock_now_ms() + pause_ms(recent + 1);
 }
 
-bool restart_may_replace(struct launch *launch, struct member *member)
+bool restart_find_place(struct launch *launch, struct member *member)
 {
     const struct member *coordinator = &launch->members.list[0];
     size_t index = (size_t)(member - launch->members.list),

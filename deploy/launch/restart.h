@@ -28,9 +28,9 @@ bool restart_may_start_workers(const struct launch *launch);
  * join of --fault it is started soon, whatever --restarts says: it waits for its turn. */
 void restart_plan_worker(struct launch *launch, struct member *member);
 
-/* Whether a member that was killed could be started again if the coordinator has a place for it. A
- * worker whose host is lost gets another one. */
-bool restart_may_replace(struct launch *launch, struct member *member);
+/* Finds where a member that was killed could be started again if the coordinator has a place for
+ * it: a worker whose host is lost is moved to another one. False: it is not started again. */
+bool restart_find_place(struct launch *launch, struct member *member);
 
 /* A line of the coordinator: the answer to that (see ps-server/coordinator/launcher_news.h), after
  * which the member is started again and the job is as before; or that the job trains, or ends, and

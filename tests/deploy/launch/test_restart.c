@@ -368,7 +368,7 @@ static void who_is_awaited_is_started_again_and_the_job_is_as_before(void **stat
 {
     (void)state;
     struct member *lost = lose(2, "worker 1"), *other = &launch.members.list[3];
-    assert_true(restart_may_replace(&launch, lost));
+    assert_true(restart_find_place(&launch, lost));
     end(3, EXITED(EXIT_FAILED));
     other->is_noted = true; // as what follows from the loss
     assert_false(restart_take_answer(&launch, "ipc://somewhere"));
@@ -388,12 +388,12 @@ static void each_of_all_workers_is_awaited_once_and_none_when_the_job_ends(void 
                   *third = lose(3, "worker 2");
     assert_true(restart_take_answer(&launch, "await worker 0"));
     assert_true(restart_take_answer(&launch, "await worker 1"));
-    assert_true(restart_may_replace(&launch, third));
+    assert_true(restart_find_place(&launch, third));
     assert_true(restart_take_answer(&launch, "await worker 2"));
     // Whoever is looked at again would be one more than may be started.
     assert_true(first->is_noted && second->is_noted && third->is_noted);
     assert_true(restart_take_answer(&launch, "ending"));
-    assert_false(restart_is_planned(&launch) || restart_may_replace(&launch, first));
+    assert_false(restart_is_planned(&launch) || restart_find_place(&launch, first));
 }
 
 /* The one before may have been killed before it heard of the server. */
@@ -412,7 +412,7 @@ static void before_the_start_a_server_is_lost_with_the_coordinator(void **state)
     restart_begin_return(&launch, "it was killed");
     assert_false(server->is_noted || launch.is_certain || launch.cause[0] != '\0');
     launch.members.list[0].is_over = false; // it is there again
-    assert_true(restart_may_replace(&launch, server));
+    assert_true(restart_find_place(&launch, server));
     assert_true(restart_take_answer(&launch, "training"));
     server->is_noted = true;
     restart_begin_return(&launch, "it was killed");
@@ -443,12 +443,12 @@ static void a_server_is_awaited_as_a_worker_is(void **state)
     launch.placement.server_count = 2; // and two workers
     launch.placement.worker_count = 2;
     struct member *lost = lose(1, "server 1");
-    assert_true(restart_may_replace(&launch, lost));
+    assert_true(restart_find_place(&launch, lost));
     assert_true(restart_take_answer(&launch, "await server 1"));
     assert_true(lost->restart_ms > 0);
     lost->restart_ms = 0;
     lost->is_lost = true; // with its host, and its shard has no other place
-    assert_false(restart_may_replace(&launch, lost));
+    assert_false(restart_find_place(&launch, lost));
 }
 
 static void nobody_is_replaced_beyond_the_count_or_after_the_coordinator(void **state)
@@ -456,14 +456,14 @@ static void nobody_is_replaced_beyond_the_count_or_after_the_coordinator(void **
     (void)state;
     struct member *lost = lose(2, "worker 1");
     launch.restarts = 2;
-    assert_false(restart_may_replace(&launch, lost));
+    assert_false(restart_find_place(&launch, lost));
     launch.restarts = 0;
     launch.interrupts = 1;
-    assert_false(restart_may_replace(&launch, lost));
+    assert_false(restart_find_place(&launch, lost));
     assert_true(restart_take_answer(&launch, "await worker 1") && !restart_is_planned(&launch));
     launch.interrupts = 0;
     end(0, 9);
-    assert_false(restart_may_replace(&launch, lost));
+    assert_false(restart_find_place(&launch, lost));
 }
 
 #define RESTART_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
