@@ -54,7 +54,10 @@ uint64_t checkpoints_fit(const struct checkpoints *checkpoints, const struct pha
     }
     for (uint32_t i = 0; i < phases->count; i++) {
         const struct phase *phase = &phases->list[i];
-        if (steps > phase->marks.first && steps <= phase->marks.end) {
+        if (steps <= phase->marks.first) {
+            return steps; // made before this process or generation began
+        }
+        if (steps <= phase->marks.end) {
             uint64_t fit = end_of_round(phase, checkpoints->sync_every, steps);
             if (fit < phase->marks.end || i + 1 == phases->count) {
                 return fit;

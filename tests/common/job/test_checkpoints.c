@@ -101,6 +101,28 @@ static void never_in_trials_nor_where_one_phase_hands_over_to_the_next(void **st
     assert_true(checkpoints_are_due(&checkpoints, &phases, 21));
 }
 
+/* Servers whose workers are in step count from where they go on: from a checkpoint, or from a copy
+ * between two of them. */
+static void a_job_that_goes_on_has_the_checkpoints_that_it_would_have_had(void **state)
+{
+    (void)state;
+    const uint64_t ends[] = {50, 90}, begins[] = {20, 23, 60, 69};
+    const uint64_t expected[][3] = {{30, 40, 51}, {30, 40, 51}, {70, 80, 90}, {70, 80, 90}};
+    const struct checkpoints checkpoints = {
+        .are_on = true, .are_written = true, .every = 10, .total = 90, .sync_every = 1};
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        struct phases phases = phases_ending_at(ends, 2, 100, false);
+        struct phase *phase = &phases.list[begins[i] > ends[0]];
+        phase->begin = phase->marks.first = begins[i];
+        uint64_t at = begins[i];
+        for (size_t k = 0; k < 3; k++) {
+            at = checkpoints_next(&checkpoints, &phases, at);
+            assert_int_equal(at, expected[i][k]);
+            assert_true(checkpoints_are_due(&checkpoints, &phases, at));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +130,7 @@ int main(void)
         cmocka_unit_test(a_job_without_checkpoints_has_none_at_its_end),
         cmocka_unit_test(a_job_that_keeps_checkpoints_in_memory_alone_has_none_at_steps_of_its_own),
         cmocka_unit_test(between_rounds_which_end_at_marks_where_workers_are_in_step),
+        cmocka_unit_test(a_job_that_goes_on_has_the_checkpoints_that_it_would_have_had),
         cmocka_unit_test(never_in_trials_nor_where_one_phase_hands_over_to_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
