@@ -21,11 +21,12 @@ void callers_finish(struct callers *callers)
     *callers = (struct callers){0};
 }
 
-/* Whether the connection is a process already. */
-static bool is_known(const struct callers *callers, uint64_t peer)
+/* Which process the connection is. False: none so far. */
+static bool find_process(const struct callers *callers, uint64_t peer, uint32_t *ret_process)
 {
     for (uint32_t i = 0; i < callers->carriers.processes; i++) {
         if (lanes_have(&callers->lanes[i], peer)) {
+            *ret_process = i;
             return true;
         }
     }
@@ -54,7 +55,8 @@ enum status callers_meet(struct callers *callers, const struct message *message,
     }
     bool is_taken = !is_first && (callers->is_far[process] != hello->is_far ||
                                   lanes->peers[hello->lane] != LANES_NONE);
-    if (is_taken || is_known(callers, peer)) {
+    uint32_t known;
+    if (is_taken || find_process(callers, peer, &known)) {
         return STATUS_DENIED;
     }
     for (; lanes->count < lane_count; lanes->count++) {
@@ -79,4 +81,16 @@ const struct lanes *callers_lanes(const struct callers *callers, uint32_t rank)
 bool callers_is_far(const struct callers *callers, uint32_t rank)
 {
     return callers->is_far[carriers_process(callers->carriers, rank)];
+}
+
+bool callers_take_departed(const struct callers *callers, struct departures *departures,
+                           uint32_t *ret_process)
+{
+    uint64_t peer;
+    while (departures_take(departures, &peer)) {
+        if (find_process(callers, peer, ret_process)) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -7,6 +7,7 @@
 #ifndef COMMON_CHANNEL_CALLERS_H
 #define COMMON_CHANNEL_CALLERS_H
 
+#include "common/base/departures.h"
 #include "common/base/status.h"
 #include "common/channel/wire.h"
 #include "common/job/carriers.h"
@@ -38,5 +39,10 @@ bool callers_are(const struct callers *callers, uint32_t rank, uint64_t peer);
 /* Of the process that carries the rank, below carriers.ranks. */
 const struct lanes *callers_lanes(const struct callers *callers, uint32_t rank);
 bool callers_is_far(const struct callers *callers, uint32_t rank);
+
+/* Takes connections that were closed, up to the first one that was a process's. False: there is
+ * none. It does not come back: another connection is not that process's. */
+bool callers_take_departed(const struct callers *callers, struct departures *departures,
+                           uint32_t *ret_process);
 
 #endif

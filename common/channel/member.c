@@ -395,11 +395,12 @@ bool member_is_due(const struct member *member, uint64_t now_ms)
 static bool is_same_wait(const struct wire_wait *wait, const struct wire_wait *other)
 {
     return wait->role == other->role && wait->index == other->index && wait->what == other->what &&
-           wait->taken == other->taken;
+           wait->taken == other->taken && wait->is_broken == other->is_broken;
 }
 
 void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms)
 {
+    wait = member->has_broken ? &member->broken : wait;
     if (wait == NULL) {
         member->is_waiting = false;
         return;
@@ -412,16 +413,31 @@ void member_note_wait(struct member *member, const struct wire_wait *wait, uint6
     member->wait.waited_ms = now_ms - member->waiting_since_ms;
 }
 
+void member_note_broken(struct member *member, enum member_role role, uint32_t index)
+{
+    bool is_worker = role == ROLE_WORKER;
+    member->has_broken = true;
+    member->broken = (struct wire_wait){
+        .role = role,
+        .index = index,
+        .what = member->self.role == ROLE_SERVER ? WIRE_WAIT_GRADIENTS
+                : is_worker                      ? WIRE_WAIT_CHUNK
+                                                 : WIRE_WAIT_PARAMS,
+        .is_broken = true,
+    };
+}
+
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
 {
     if (member_is_due(member, now_ms)) {
         bool has_trace = trace_is_recording(member->channel->trace);
+        bool is_waiting = member->is_waiting && !member->is_stopped;
         const struct wire_clock clock = {.asked_ns = has_trace ? clock_now_ns() : 0};
         member->heartbeat_sent_ms = now_ms;
         struct message heartbeat = {.kind = MESSAGE_HEARTBEAT,
                                     .rank = member->self.rank,
                                     .step = step,
-                                    .wait = member->is_waiting ? &member->wait : NULL,
+                                    .wait = is_waiting ? &member->wait : NULL,
                                     .clock = has_trace ? &clock : NULL};
         // The silence of a coordinator shows that it is gone.
         if (channel_send(member->channel, member->coordinator, &heartbeat, NULL, NULL) !=

@@ -48,6 +48,8 @@ struct member {
     struct wire_wait wait; // what the next heartbeat says of it; `given` is the caller's
     bool is_waiting;       // for that one
     uint64_t waiting_since_ms;
+    struct wire_wait broken; // what heartbeats say instead, where has_broken
+    bool has_broken;         // a connection to another member
 
     // Of a job that is resumed: how many steps were made, and what a worker has not reported of the
     // period that they ended in.
@@ -118,6 +120,11 @@ bool member_is_due(const struct member *member, uint64_t now_ms);
 /* Notes whom this member waits for, that has nothing else to do; NULL: it does not. Its `given` is
  * borrowed until the next call. */
 void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms);
+
+/* Notes that a connection to another member was closed, which is not made again: heartbeats say so
+ * from the next member_note_wait on, until this generation is over. Of several the last one counts.
+ */
+void member_note_broken(struct member *member, enum member_role role, uint32_t index);
 
 /* Sends a heartbeat if one is due. If the coordinator has been silent for too long, or its
  * connection was closed, goes on without it, or marks the member as stopped. `step` is this

@@ -119,7 +119,8 @@
 #define WAIT_NUMBERS(X) \
     X(index)            \
     X(waited_ms)        \
-    X(taken)
+    X(taken)            \
+    X(is_broken)
 
 #define CLOCK_NUMBERS(X) \
     X(asked_ns)          \

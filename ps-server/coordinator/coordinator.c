@@ -145,6 +145,14 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
     deadlines_excuse(coordinator, away_ms, now_ms);
     struct sender culprit = {.slot = NULL};
     enum status status = deadlines_check(coordinator, now_ms, &culprit, sentence, sizeof(sentence));
+    if (status == STATUS_OK) {
+        status = stalls_check_connections(coordinator, &culprit, sentence, sizeof(sentence));
+    }
+    if (status == STATUS_AGAIN) {
+        newcomers_tidy(&coordinator->newcomers, now_ms);
+        coordinator_close(coordinator, STATUS_AGAIN, sentence, NULL, now_ms);
+        return;
+    }
     if (status != STATUS_OK) {
         lose(coordinator, status, sentence, &culprit, now_ms);
         return;

@@ -9,7 +9,10 @@
  * A job that does not go on, though nobody is silent, is held up by a worker that computes for too
  * long, or by two members that do not reach each other. Members say in their heartbeats whom they
  * wait for, and blame.h follows that. Of two that do not reach each other one has to go: the
- * worker if the other is a server, or else the one with the higher number. */
+ * worker if the other is a server, or else the one with the higher number.
+ *
+ * A connection between two members that live is not made again by itself, since what was under way
+ * is lost. So the job begins a new generation with the same members, without that deadline. */
 #ifndef PS_SERVER_COORDINATOR_DEADLINES_H
 #define PS_SERVER_COORDINATOR_DEADLINES_H
 
@@ -60,6 +63,13 @@ static inline double deadlines_seconds(uint64_t from_ms, uint64_t to_ms)
  * seconds. */
 enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
                          struct sender *ret_culprit, char *ret_reason, size_t reason_size);
+/* The same for two members that both live, and whose connection was closed, as one of them says.
+ * STATUS_AGAIN: they connect anew in a new generation of the same processes, which loses nobody.
+ * STATUS_TIMED_OUT: the job cannot go on so, or has been there without a step since; then
+ * ret_culprit is the one that has to go. */
+enum status stalls_check_connections(const struct coordinator *coordinator,
+                                     struct sender *ret_culprit, char *ret_reason,
+                                     size_t reason_size);
 /* Programs of one's own can wait for each other for ever: one has left, or is in a collective, and
  * another needs its next gradient; or one is in a collective that another has left without. Returns
  * whether it is so, with a sentence and the worker that the others miss. */

@@ -1,6 +1,8 @@
 /* Finds the member that holds up a job while all members are connected. */
+#include "common/job/carriers.h"
 #include "common/plan/blame.h"
 #include "ps-server/coordinator/deadlines.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 
 #define WAIT_BYTES         128 // of a sentence about who waits for whom
 #define CIRCLE_MEMBERS_MAX 4   // that are named
+#define BROKEN_MS          500 // that a connection has been closed for
 
 /* The member that holds the others up. */
 struct stall {
@@ -223,6 +226,67 @@ bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *
              (unsigned long long)slot->step, deadlines_seconds(slot->step_since_ms, now_ms),
              wait[0] != '\0' ? ": " : "", wait);
     return true;
+}
+
+/* Whether the member takes part in the job, as far as is known. */
+static bool is_there(const struct slot *slot)
+{
+    return slot->state != SLOT_FREE && slot->state != SLOT_DONE && slot->state != SLOT_GONE &&
+           slot->closed_ms == 0;
+}
+
+/* Finds two members whose connection was closed. That of a process that has ended is closed, too:
+ * it has time to be missed first. */
+static bool find_broken(const struct membership *membership, struct sender *ret_waiter,
+                        struct sender *ret_awaited)
+{
+    uint32_t count = membership->worker_count + membership->server_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sender waiter = member_at(membership, i);
+        const struct wire_wait *wait = &waiter.slot->wait;
+        if (!waiter.slot->is_waiting || !wait->is_broken || wait->waited_ms < BROKEN_MS) {
+            continue;
+        }
+        const struct sender awaited = membership_member(membership, wait->role, wait->index);
+        if (is_there(waiter.slot) && is_there(awaited.slot)) {
+            *ret_waiter = waiter;
+            *ret_awaited = awaited;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the job may connect its members anew: it can go on, and has since it last began. */
+static bool may_renew(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    bool has_moved = coordinator->generation == NULL;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        has_moved = has_moved || membership->workers[i].step > generation_begin_step(coordinator);
+    }
+    return has_moved && job_may_go_on(coordinator->job);
+}
+
+enum status stalls_check_connections(const struct coordinator *coordinator,
+                                     struct sender *ret_culprit, char *ret_reason,
+                                     size_t reason_size)
+{
+    struct sender waiter, awaited;
+    bool has_begun =
+        coordinator->state == COORDINATOR_CONNECTING || coordinator->state == COORDINATOR_TRAINING;
+    if (!has_begun || !find_broken(&coordinator->membership, &waiter, &awaited)) {
+        return STATUS_OK;
+    }
+    bool is_waiter = goes_first(&waiter, &awaited);
+    const struct stall stall = {.culprit = is_waiter ? waiter : awaited,
+                                .other = is_waiter ? awaited : waiter};
+    describe_pair(&stall, "their connection was closed", ret_reason, reason_size);
+    if (may_renew(coordinator)) {
+        return STATUS_AGAIN;
+    }
+    *ret_culprit = stall.culprit;
+    return STATUS_TIMED_OUT;
 }
 
 /* Whether a worker of a program of one's own makes no step until others do something: it has left

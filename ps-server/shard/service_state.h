@@ -39,6 +39,7 @@ struct service {
     uint64_t running_ms; // since when its generation trains; 0: it has not begun
     struct shard *shard; // of this phase; NULL before, and in a phase without servers
     struct far_workers far;
+    struct departures *departures; // of those who connect; borrowed from the transport
 
     // What workers of this host may read: the parameters, and behind them a buffer for each
     // worker's answers where workers are unsynchronised. Empty if there is none.

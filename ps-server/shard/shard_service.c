@@ -230,8 +230,11 @@ static void tick(struct service *service, uint64_t now_ms)
 {
     uint64_t version = service->shard != NULL ? shard_version(service->shard) : 0;
     struct wire_wait wait = {.role = ROLE_WORKER, .what = WIRE_WAIT_GRADIENTS, .taken = version};
-    uint32_t rank;
+    uint32_t rank, process;
     if (member_is_due(&service->member, now_ms)) {
+        if (callers_take_departed(&service->far.callers, service->departures, &process)) {
+            member_note_broken(&service->member, ROLE_WORKER, process);
+        }
         bool is_waiting = service->shard != NULL && shard_awaits(service->shard, &rank);
         wait.index = is_waiting ? carriers_process(job_carriers(&service->job), rank) : 0;
         member_note_wait(&service->member, is_waiting ? &wait : NULL, now_ms);
@@ -321,6 +324,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
     if (status != STATUS_OK) {
         return status;
     }
+    service->departures = transport_note_departures(service->channel->transport);
     status = far_workers_create(service->channel, &service->job, &service->far);
     if (status != STATUS_OK) {
         return status;

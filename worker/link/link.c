@@ -32,6 +32,7 @@ enum status link_create(const struct link_options *options, struct link **ret_li
         link_destroy(link);
         return status;
     }
+    link->departures = transport_note_departures(link->channel->transport);
     if (pthread_create(&link->thread, NULL, communication_run, link) != 0) {
         log_error("cannot start the communication thread");
         link_destroy(link);

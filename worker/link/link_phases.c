@@ -276,6 +276,16 @@ static uint32_t transports_to(const struct exchange_options *options, uint64_t p
            (!is_spared || is_coded ? WIRE_TRANSPORT_IPC : 0u);
 }
 
+void link_note_broken(struct link *link)
+{
+    enum member_role role;
+    uint32_t index;
+    if (neighbours_find_broken(&link->neighbours, link->channel->transport, link->departures, &role,
+                               &index)) {
+        member_note_broken(&link->member, role, index);
+    }
+}
+
 uint32_t link_transports(const struct link *link)
 {
     uint32_t transports = 0;

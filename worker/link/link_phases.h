@@ -22,6 +22,9 @@ enum status link_begin_phase(struct link *link, const struct message *message,
 /* GO: all members are ready for the phase. */
 enum status link_run_phase(struct link *link);
 
+/* Before a heartbeat: looks whether the connection to another member was closed. */
+void link_note_broken(struct link *link);
+
 /* Returns the transports that values take in the phase, between this worker and all that it
  * exchanges with: a sum of enum wire_transport. 0 if there are none, and before the first phase. */
 uint32_t link_transports(const struct link *link);

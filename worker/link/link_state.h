@@ -46,6 +46,7 @@ struct link {
     char host[256];
     char place[ENDPOINTS_PLACE_BYTES];
     struct neighbours neighbours;
+    struct departures *departures; // of those who connect to this worker; of the transport
     struct group_memory group_memory;
     struct probe probe;
     struct absence absence;  // of the coordinator

@@ -17,6 +17,12 @@ bool neighbours_read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTE
     return size > 0;
 }
 
+/* Whether the connection to a peer of another host was closed. One within a host does not break. */
+static bool has_left(struct transport *transport, uint64_t peer)
+{
+    return !transport_is_near(transport, peer) && transport_has_left(transport, peer);
+}
+
 static enum status connect_place(struct channel *channel, const struct job *job, const char *line,
                                  struct lanes *lanes)
 {
@@ -33,7 +39,10 @@ static enum status connect_place(struct channel *channel, const struct job *job,
     enum status status = STATUS_OK;
     while (status == STATUS_OK && wants_more) {
         status = channel_meet(channel, place, job->transport, &lanes->peers[lanes->count]);
-        lanes->count += status == STATUS_OK;
+        if (status == STATUS_OK) {
+            (void)has_left(channel->transport, lanes->peers[lanes->count]); // from now on
+            lanes->count++;
+        }
         wants_more = status == STATUS_OK && lanes->count < job->connections &&
                      !transport_is_near(channel->transport, lanes->peers[0]);
     }
@@ -110,6 +119,37 @@ enum status neighbours_offer(struct channel *channel, const struct neighbours *n
         }
     }
     return status;
+}
+
+/* Finds the first one of which a lane was closed. */
+static bool find_left(const struct lanes *lanes, uint32_t count, struct transport *transport,
+                      uint32_t *ret_index)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t lane = 0; lane < lanes[i].count; lane++) {
+            if (has_left(transport, lanes[i].peers[lane])) {
+                *ret_index = i;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool neighbours_find_broken(const struct neighbours *neighbours, struct transport *transport,
+                            struct departures *departures, enum member_role *ret_role,
+                            uint32_t *ret_index)
+{
+    if (neighbours->shards == NULL) {
+        return false; // they are not known so far
+    }
+    if (find_left(neighbours->shards, neighbours->shard_count, transport, ret_index)) {
+        *ret_role = ROLE_SERVER;
+        return true;
+    }
+    *ret_role = ROLE_WORKER;
+    return find_left(neighbours->workers, neighbours->worker_count, transport, ret_index) ||
+           callers_take_departed(&neighbours->callers, departures, ret_index);
 }
 
 void neighbours_free(struct neighbours *neighbours)

@@ -49,6 +49,13 @@ const char *neighbours_skip(const char *places, uint32_t count);
 enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours,
                              bool has_servers);
 
+/* Finds one whose connection was closed: of those that this worker connects to, or of its callers
+ * (departures of the channel's transport). Goes on where it was found, until there is another one.
+ */
+bool neighbours_find_broken(const struct neighbours *neighbours, struct transport *transport,
+                            struct departures *departures, enum member_role *ret_role,
+                            uint32_t *ret_index);
+
 void neighbours_free(struct neighbours *neighbours);
 
 #endif

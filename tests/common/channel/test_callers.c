@@ -136,6 +136,28 @@ static void a_connection_is_all_ranks_of_its_process(void **state)
     callers_finish(&callers);
 }
 
+static void a_process_is_told_by_any_of_its_connections_that_was_closed(void **state)
+{
+    (void)state;
+    struct callers callers;
+    struct departures departures = {0};
+    uint32_t process;
+    open_callers(&callers);
+    assert_int_equal(meet(&callers, 0, 0, 70), STATUS_OK);
+    assert_int_equal(meet(&callers, 1, 0, 71), STATUS_OK);
+    assert_int_equal(meet(&callers, 1, 2, 72), STATUS_OK);
+    departures_note(&departures, 5, 72);
+    departures_note(&departures, 6, 99); // a stranger's
+    assert_false(callers_take_departed(&callers, &departures, &process));
+    departures_close(&departures, 5);
+    departures_close(&departures, 6);
+    assert_true(callers_take_departed(&callers, &departures, &process));
+    assert_int_equal(process, 1);
+    assert_false(callers_take_departed(&callers, &departures, &process));
+    departures_finish(&departures);
+    callers_finish(&callers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +167,7 @@ int main(void)
         cmocka_unit_test(a_connection_is_one_lane_of_one_rank),
         cmocka_unit_test(ranks_and_lanes_that_there_are_not_are_refused),
         cmocka_unit_test(a_connection_is_all_ranks_of_its_process),
+        cmocka_unit_test(a_process_is_told_by_any_of_its_connections_that_was_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

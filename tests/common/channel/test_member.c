@@ -385,6 +385,24 @@ static void who_waits_for_the_coordinator_is_alive(void **state)
     close(manager);
 }
 
+static void a_connection_that_was_closed_is_said_instead_of_a_wait(void **state)
+{
+    (void)state;
+    struct member member = {.self = {.role = ROLE_WORKER}};
+    const struct wire_wait wait = {.role = ROLE_WORKER, .index = 2, .what = WIRE_WAIT_CHUNK};
+    member_note_wait(&member, &wait, 1000);
+    assert_false(member.wait.is_broken);
+    member_note_broken(&member, ROLE_WORKER, 2);
+    member_note_wait(&member, NULL, 4000); // it computes
+    assert_true(member.is_waiting && member.wait.is_broken);
+    assert_int_equal(member.wait.index, 2);
+    assert_int_equal(member.wait.waited_ms, 0); // since then, not as long as the wait before
+    member_note_broken(&member, ROLE_WORKER, 2);
+    member_note_wait(&member, &wait, 4500);
+    assert_true(member.wait.is_broken);
+    assert_int_equal(member.wait.waited_ms, 500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_silent_coordinator_is_given_up),
         cmocka_unit_test(whoever_waits_for_the_coordinator_says_so_after_a_second),
         cmocka_unit_test(who_waits_for_the_coordinator_is_alive),
+        cmocka_unit_test(a_connection_that_was_closed_is_said_instead_of_a_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

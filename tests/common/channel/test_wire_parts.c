@@ -100,6 +100,7 @@ static void a_heartbeat_says_whom_its_sender_waits_for(void **state)
     assert_int_equal(got.wait->what, sent.wait->what);
     assert_int_equal(got.wait->waited_ms, sent.wait->waited_ms);
     assert_int_equal(got.wait->taken, sent.wait->taken);
+    assert_true(got.wait->is_broken);
     assert_int_equal(got.wait->given_count, 3);
     assert_memory_equal(got.wait->given, sent.wait->given, 3 * sizeof(uint64_t));
 }

@@ -138,6 +138,7 @@ static const struct wire_wait wait_of_member = {
     .taken = 24,
     .given_count = 3,
     .given = given,
+    .is_broken = true,
 };
 static const struct wire_loan loan = {.offset = 4096, .ticket = 17};
 static const unsigned char seal_key[WIRE_SEAL_KEY_BYTES] = {1, 0, 255, 4};

@@ -132,6 +132,83 @@ static void places_that_are_missing_are_an_error(void **state)
     close_scene(&scene);
 }
 
+/* Takes what comes, and whoever says hello as a caller. */
+static void serve(struct channel *channel, struct neighbours *callers_of)
+{
+    struct envelope envelope;
+    struct message message;
+    if (channel_receive(channel, 20, &envelope, &message) != STATUS_OK) {
+        return;
+    }
+    bool is_new;
+    if (callers_of != NULL && message.kind == MESSAGE_HELLO) {
+        (void)callers_meet(&callers_of->callers, &message, envelope.peer, &is_new);
+    }
+    envelope_release(&envelope);
+}
+
+/* Rank 2 is connected to rank 3, which ends. */
+static void the_one_that_it_connects_to_and_that_closes_is_found(void **state)
+{
+    (void)state;
+    struct scene scene, other;
+    enum member_role role;
+    uint32_t index;
+    open_scene(&scene);
+    open_scene(&other);
+    struct transport *transport = scene.channel->transport;
+    struct departures *departures = transport_note_departures(transport);
+    assert_false(neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index));
+    snprintf(scene.place, sizeof(scene.place), "%s", other.place);
+    assert_int_equal(connect_with(&scene, ALL_REDUCE_RING, 1), STATUS_OK);
+    uint64_t next = scene.neighbours.workers[3].peers[0];
+    while (transport_handshake(transport, next) != HANDSHAKE_DONE) {
+        serve(scene.channel, NULL);
+        serve(other.channel, NULL);
+    }
+    assert_false(neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index));
+    close_scene(&other);
+    while (!neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index)) {
+        serve(scene.channel, NULL);
+    }
+    assert_int_equal(role, ROLE_WORKER);
+    assert_int_equal(index, 3);
+    close_scene(&scene);
+}
+
+/* Rank 1 says hello, and ends. */
+static void a_caller_that_closes_is_found(void **state)
+{
+    (void)state;
+    struct scene scene, other;
+    enum member_role role;
+    uint32_t index;
+    const struct wire_hello at = {.is_far = true};
+    const struct message hello = {.kind = MESSAGE_HELLO, .rank = 1, .hello = &at};
+    open_scene(&scene);
+    open_scene(&other);
+    struct transport *transport = scene.channel->transport;
+    struct departures *departures = transport_note_departures(transport);
+    snprintf(other.place, sizeof(other.place), "%s", scene.place);
+    assert_int_equal(connect_with(&scene, ALL_REDUCE_RING, 1), STATUS_OK);
+    assert_int_equal(connect_with(&other, ALL_REDUCE_RING, 1), STATUS_OK);
+    assert_int_equal(
+        channel_send(other.channel, other.neighbours.workers[3].peers[0], &hello, NULL, NULL),
+        STATUS_OK);
+    while (callers_lanes(&scene.neighbours.callers, 1)->count == 0) {
+        serve(scene.channel, &scene.neighbours);
+        serve(other.channel, NULL);
+    }
+    assert_false(neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index));
+    close_scene(&other);
+    while (!neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index)) {
+        serve(scene.channel, NULL);
+    }
+    assert_int_equal(role, ROLE_WORKER);
+    assert_int_equal(index, 1);
+    close_scene(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +216,8 @@ int main(void)
         cmocka_unit_test(who_is_connected_already_stays_so),
         cmocka_unit_test(connections_are_made_so_often_as_asked_over_a_network_alone),
         cmocka_unit_test(places_that_are_missing_are_an_error),
+        cmocka_unit_test(the_one_that_it_connects_to_and_that_closes_is_found),
+        cmocka_unit_test(a_caller_that_closes_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
