@@ -120,6 +120,28 @@ static void begin_sharing(struct flows *flows)
     take_limited(flows, 0);
 }
 
+/* What each unfrozen flow of a link may have, by this link. */
+static double share_of(const struct link_state *link)
+{
+    return link->free > 0 ? link->free / link->unfrozen : 0;
+}
+
+static void note_share(struct flows *flows, uint32_t index)
+{
+    struct share_heap *unfilled = &flows->unfilled;
+    const struct link_state *link = &flows->links[index];
+    if (link->unfrozen == 0) {
+        return;
+    }
+    if (!array_has_room((void **)&unfilled->items, unfilled->count, &unfilled->room,
+                        sizeof(*unfilled->items))) {
+        flows->is_out_of_memory = true;
+        return;
+    }
+    const struct link_share item = {{share_of(link), index}, index};
+    heap_add(unfilled->items, &unfilled->count, &item, sizeof(item));
+}
+
 /* What flows that do not take part leave of the open links. */
 static void empty_links(struct flows *flows)
 {
@@ -137,7 +159,7 @@ static void empty_links(struct flows *flows)
             link->free -= takes_part ? 0 : load;
             link->load += load;
         }
-        note(flows, &flows->unfilled, flows->open.items[o]);
+        note_share(flows, flows->open.items[o]);
     }
     for (uint32_t i = 0; i < flows->sharing.count; i++) {
         flows->classes[flows->sharing.items[i]].is_frozen = false;
@@ -176,12 +198,6 @@ static uint32_t freeze_link(struct flows *flows, uint32_t index, double rate, do
     return count;
 }
 
-/* What each unfrozen flow of a link may have, by this link. */
-static double share_of(const struct link_state *link)
-{
-    return link->free > 0 ? link->free / link->unfrozen : 0;
-}
-
 /* The least that flows of an unfrozen class may have by themselves. */
 static double least_most(const struct flows *flows)
 {
@@ -193,42 +209,56 @@ static double least_most(const struct flows *flows)
     return least;
 }
 
-/* Drops the links without unfrozen flows, and finds the least share that one of the others has. */
-static double find_limit(struct flows *flows)
+/* The least share that a link with unfrozen flows has: that link, or NULL if none is left. Shares
+ * grow only while links are filled, so one that is out of date is too low, and goes back. */
+static const struct link_share *find_least(struct flows *flows)
 {
-    double limit = least_most(flows);
-    uint32_t kept = 0;
-    for (uint32_t r = 0; r < flows->unfilled.count; r++) {
-        const struct link_state *link = &flows->links[flows->unfilled.items[r]];
+    struct share_heap *unfilled = &flows->unfilled;
+    while (unfilled->count > 0) {
+        struct link_share *first = &unfilled->items[0];
+        const struct link_state *link = &flows->links[first->link];
+        double share = link->unfrozen > 0 ? share_of(link) : 0;
+        if (link->unfrozen > 0 && share <= first->key.at) {
+            return first;
+        }
+        struct link_share taken;
+        heap_take(unfilled->items, &unfilled->count, &taken, sizeof(taken));
         if (link->unfrozen > 0) {
-            double share = share_of(link);
-            limit = share < limit ? share : limit;
-            flows->unfilled.items[kept++] = flows->unfilled.items[r];
+            taken.key.at = share;
+            heap_add(unfilled->items, &unfilled->count, &taken, sizeof(taken));
         }
     }
-    flows->unfilled.count = kept;
-    return limit;
+    return NULL;
+}
+
+/* Freezes the classes that may have no more than so much by themselves. How many there were. */
+static uint32_t freeze_own(struct flows *flows, double limit, double rate, double now)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < flows->sharing.count; i++) {
+        uint32_t index = flows->sharing.items[i];
+        if (!flows->classes[index].is_frozen && flows->classes[index].most <= limit) {
+            freeze_class(flows, index, FLOW_LIMIT_NONE, rate, now);
+            count++;
+        }
+    }
+    return count;
 }
 
 static void fill_links(struct flows *flows, double now)
 {
     empty_links(flows);
     for (uint32_t left = flows->sharing.count; left > 0 && !flows->is_out_of_memory;) {
-        double limit = find_limit(flows);
+        const struct link_share *least = find_least(flows);
+        double most = least_most(flows);
+        double limit = least != NULL && least->key.at < most ? least->key.at : most;
         double rate = limit > 1 ? limit : 1; // rounding may leave nothing
-        bool may_be_own = flows->has_limits || limit >= flows->most;
-        for (uint32_t i = 0; i < flows->sharing.count && may_be_own; i++) {
-            uint32_t index = flows->sharing.items[i];
-            if (!flows->classes[index].is_frozen && flows->classes[index].most <= limit) {
-                freeze_class(flows, index, FLOW_LIMIT_NONE, rate, now);
-                left--;
-            }
+        if (flows->has_limits || limit >= flows->most) {
+            left -= freeze_own(flows, limit, rate, now);
+            least = find_least(flows);
         }
-        for (uint32_t r = 0; r < flows->unfilled.count; r++) {
-            const struct link_state *link = &flows->links[flows->unfilled.items[r]];
-            if (link->unfrozen > 0 && share_of(link) <= limit * (1 + 1e-12)) {
-                left -= freeze_link(flows, flows->unfilled.items[r], rate, now);
-            }
+        for (; least != NULL && least->key.at <= limit * (1 + 1e-12); least = find_least(flows)) {
+            left -= freeze_link(flows, least->link, rate, now);
         }
     }
 }

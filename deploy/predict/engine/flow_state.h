@@ -62,6 +62,17 @@ struct link_state {
     struct flow_burst burst;
 };
 
+/* What each unfrozen flow of a link may have, or more by now. */
+struct link_share {
+    struct heap_key key; // that, and the link
+    uint32_t link;
+};
+
+struct share_heap {
+    struct link_share *items; // owned
+    uint32_t count, room;
+};
+
 struct flows {
     const struct network *network;
     double most;                // bytes per second of one flow, where loss allows it
@@ -74,11 +85,11 @@ struct flows {
     uint32_t *heap; // of classes, by their ends
     uint32_t heap_count, heap_room;
     struct link_state *links;
-    struct list dirty;    // classes that may have changed
-    struct list sharing;  // classes whose rates are reckoned anew,
-    struct list reached;  // their links,
-    struct list open;     // those of them that are shared anew,
-    struct list unfilled; // and of these the ones that have unfrozen flows
+    struct list dirty;          // classes that may have changed
+    struct list sharing;        // classes whose rates are reckoned anew,
+    struct list reached;        // their links,
+    struct list open;           // those of them that are shared anew,
+    struct share_heap unfilled; // and of these the ones that have unfrozen flows
     uint64_t order, mark;
     bool is_out_of_memory;
 };
