@@ -215,7 +215,10 @@ static double error_of_sample(const struct course *course, bool has_delays)
     bool is_unlike =
         straggler_rank_max(&course->straggler) >= 0 &&
         sample_has_classes(course->whole, job->workers, course->hosts, course->estimate.sample);
-    if (is_mixed || is_unlike ||
+    // A worker beside a server is late often, for which others wait, or which they leave behind.
+    bool is_beside = (job->backup > 0 || job->mode.kind == MODE_PS_SSP) &&
+                     sample_is_beside(job->workers, course->parts, course->hosts);
+    if (is_mixed || is_unlike || is_beside ||
         (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
         return (double)INFINITY;
     }
@@ -246,12 +249,22 @@ static const uint32_t samples[] = {
 
 #define SAMPLES_MAX 512 // workers, where a smaller sample is too far off
 
+#define SAMPLE_BESIDE 128 // of ps-sync with servers beside workers
+
+static uint32_t wanted_sample(const struct course *course)
+{
+    enum reduction_kind kind = reduction_kind(course);
+    bool is_beside = kind == REDUCTION_SYNC &&
+                     sample_is_beside(course->job->workers, course->parts, course->hosts);
+    return is_beside ? SAMPLE_BESIDE : samples[kind];
+}
+
 /* How far off the best sample is; with backup workers, a larger one may be less so. */
 static double find_sample(struct course *course, bool has_delays)
 {
     struct prediction_estimate *estimate = &course->estimate;
     uint32_t asked = course->extent->sample_min, workers = course->job->workers;
-    uint32_t wanted = asked > 0 ? asked : samples[reduction_kind(course)];
+    uint32_t wanted = asked > 0 ? asked : wanted_sample(course);
     double error = (double)INFINITY;
     do {
         estimate->sample = sample_find(course->whole, workers, course->parts, course->hosts, wanted,

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DISTANCE_PARTS 8 // of a sample: other distances are odd multiples of one of them
+#define BESIDE_WORKERS 64 // for each server, for its host to be much like those of other workers
+#define DISTANCE_PARTS 8  // of a sample: other distances are odd multiples of one of them
 
 static bool are_alike_links(const struct network *network, uint32_t a, uint32_t b)
 {
@@ -70,21 +71,37 @@ static bool is_period(const struct network *network, uint32_t workers, const uin
     return true;
 }
 
-/* Servers on the hosts of workers, and hosts that share a machine, set workers apart. */
-static bool may_be_alike(const struct network *network, uint32_t workers, uint32_t servers,
-                         const uint32_t *hosts)
+static bool share_machines(const struct network *network, uint32_t processes, const uint32_t *hosts)
 {
-    for (uint32_t p = 0; p < workers + servers; p++) {
+    for (uint32_t p = 0; p < processes; p++) {
         const struct network_host *host = &network->hosts[hosts[p]];
         if (host->cores > 0 && host->machine_name[0] != '\0') {
-            return false;
+            return true;
         }
     }
+    return false;
+}
+
+/* The last worker on the host of a server, + 1; 0: there is none on any. */
+static uint32_t end_of_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts)
+{
+    uint32_t end = 0;
     for (uint32_t k = 0; k < servers; k++) {
-        for (uint32_t w = 0; w < workers; w++) {
-            if (hosts[w] == hosts[workers + k]) {
-                return false;
+        for (uint32_t w = workers; w > end; w--) {
+            if (hosts[w - 1] == hosts[workers + k]) {
+                end = w;
+                break;
             }
+        }
+    }
+    return end;
+}
+
+static bool are_alike(const struct network *network, uint32_t workers, const uint32_t *hosts)
+{
+    for (uint32_t w = 1; w < workers; w++) {
+        if (!are_alike_hosts(network, hosts[w], hosts[0])) {
+            return false;
         }
     }
     return true;
@@ -154,19 +171,40 @@ static uint32_t count_parts(const struct network *network, uint32_t workers, con
     return parts;
 }
 
+/* Servers beside workers load these hosts' links, and cores, more than others. Of links they get
+ * their own in a sample, with what the workers there leave. With cores, those workers are in it, as
+ * all wait for them; where none waits, they would be too many of it. */
+static bool may_be_beside(const struct network *network, uint32_t workers, uint32_t servers,
+                          const uint32_t *hosts, enum reduction_kind kind, uint32_t end)
+{
+    bool has_cores = network->hosts[hosts[0]].cores > 0;
+    return end == 0 || (workers / servers >= BESIDE_WORKERS && are_alike(network, workers, hosts) &&
+                        are_below_one_switch(network, workers, hosts) &&
+                        (!has_cores || (kind == REDUCTION_SYNC && end <= workers / 2)));
+}
+
+bool sample_is_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts)
+{
+    return end_of_beside(workers, servers, hosts) > 0;
+}
+
 uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
                      const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind)
 {
     assert(wanted > 0);
     bool is_ring = kind == REDUCTION_RING || kind == REDUCTION_HALVING;
     bool is_flat = are_below_one_switch(network, workers, hosts);
-    if (!may_be_alike(network, workers, servers, hosts) || network_has_bursts(network) ||
+    uint32_t end = end_of_beside(workers, servers, hosts);
+    if (share_machines(network, workers + servers, hosts) || network_has_bursts(network) ||
+        !may_be_beside(network, workers, servers, hosts, kind, end) ||
         (is_ring && has_loss(network, workers, hosts)) || (kind == REDUCTION_HALVING && !is_flat)) {
         return 0;
     }
     bool is_even = is_period(network, workers, hosts, 1);
     uint32_t parts =
         kind != REDUCTION_HALVING && is_flat ? count_parts(network, workers, hosts) : 0;
+    bool is_within = end > 0 && network->hosts[hosts[0]].cores > 0;
+    wanted = is_within && wanted < end ? end : wanted;
     for (uint32_t count = wanted; count / 4 <= wanted && count <= workers / 2; count++) {
         bool is_whole = workers % count == 0;
         bool may_halve = kind != REDUCTION_HALVING || may_be_halved(network, count, hosts);
@@ -268,16 +306,87 @@ static void count_pairs(const struct network *network, const uint32_t *workers, 
     }
 }
 
-enum status sample_servers(const struct network *network, uint32_t workers, uint32_t servers,
-                           uint32_t count, const uint32_t *hosts, struct reduction *ret_reduction)
+/* A link with what another one has, which is its origin. */
+static uint32_t add_link(struct reduction *reduction, uint32_t like)
 {
-    double *counts = calloc(2 * (size_t)network->link_count, sizeof(*counts));
+    uint32_t index = reduction->network.link_count++;
+    reduction->network.links[index] = reduction->network.links[like];
+    reduction->origins[index] = like;
+    reduction->scales[index] = 1;
+    return index;
+}
+
+static bool make_room(struct reduction *reduction, uint32_t hosts)
+{
+    struct network *made = &reduction->network;
+    size_t link_count = made->link_count + 2 * (size_t)hosts;
+    struct network_link *links = realloc(made->links, link_count * sizeof(*links));
+    made->links = links != NULL ? links : made->links;
+    size_t host_count = made->host_count + (size_t)hosts;
+    struct network_host *all = realloc(made->hosts, host_count * sizeof(*all));
+    made->hosts = all != NULL ? all : made->hosts;
+    uint32_t *origins = realloc(reduction->origins, link_count * sizeof(*origins));
+    reduction->origins = origins != NULL ? origins : reduction->origins;
+    double *scales = realloc(reduction->scales, link_count * sizeof(*scales));
+    reduction->scales = scales != NULL ? scales : reduction->scales;
+    return links != NULL && all != NULL && origins != NULL && scales != NULL;
+}
+
+/* Gives servers beside workers hosts with links of their own, on the same machines; servers of one
+ * host stay together. hosts: (servers). */
+static enum status set_apart(uint32_t servers, uint32_t *hosts, struct reduction *reduction)
+{
+    struct network *made = &reduction->network;
+    uint32_t first = made->host_count;
+    if (!make_room(reduction, servers)) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t k = 0; k < servers; k++) {
+        uint32_t at = first;
+        while (at < made->host_count &&
+               reduction->origins[made->hosts[at].up] != made->hosts[hosts[k]].up) {
+            at++;
+        }
+        if (at == made->host_count) {
+            struct network_host *host = &made->hosts[made->host_count++];
+            *host = made->hosts[hosts[k]];
+            host->up = add_link(reduction, host->up);
+            host->down = add_link(reduction, host->down);
+        }
+        hosts[k] = at;
+    }
+    return STATUS_OK;
+}
+
+/* As many pairs as links of servers beside workers carry, for `before` that they shared. What these
+ * workers send goes the other way than what the servers get at that time, so it is in the way of
+ * other buckets alone: half of it is counted. */
+static void count_beside(const struct reduction *reduction, uint32_t link_count,
+                         const double *before, double *all)
+{
+    for (uint32_t i = link_count; i < reduction->network.link_count; i++) {
+        all[i] = (all[i] + before[reduction->origins[i]]) / 2;
+    }
+}
+
+enum status sample_servers(const struct network *network, uint32_t workers, uint32_t servers,
+                           uint32_t count, uint32_t *hosts, struct reduction *ret_reduction)
+{
+    size_t room = network->link_count + 2 * (size_t)servers;
+    bool is_beside = sample_is_beside(workers, servers, hosts);
+    double *counts = calloc(3 * room, sizeof(*counts));
     enum status status = counts != NULL ? reduction_copy(network, ret_reduction) : STATUS_NO_MEMORY;
+    if (status == STATUS_OK && is_beside) {
+        count_pairs(network, hosts, workers, hosts + workers, servers, counts);
+        status = set_apart(servers, hosts + workers, ret_reduction);
+    }
     if (status == STATUS_OK) {
-        double *all = counts, *kept = counts + network->link_count;
-        count_pairs(network, hosts, workers, hosts + workers, servers, all);
-        count_pairs(network, hosts, count, hosts + workers, servers, kept);
-        for (uint32_t i = 0; i < network->link_count; i++) {
+        const struct network *made = &ret_reduction->network;
+        double *all = counts + room, *kept = all + room;
+        count_pairs(made, hosts, workers, hosts + workers, servers, all);
+        count_pairs(made, hosts, count, hosts + workers, servers, kept);
+        count_beside(ret_reduction, network->link_count, counts, all);
+        for (uint32_t i = 0; i < made->link_count; i++) {
             if (kept[i] > 0 && all[i] > kept[i]) {
                 divide_link(ret_reduction, i, all[i] / kept[i]);
             }

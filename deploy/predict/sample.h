@@ -6,6 +6,10 @@
  * are. So servers are as busy as in the whole job; that one comes with its fellows and not between
  * the others changes a step by less than the time that servers have for one worker of the sample.
  *
+ * Servers on the hosts of workers get links of their own in a sample: as much of those of their
+ * hosts as the workers there leave, which need little of them where there are far more workers than
+ * servers. They keep the cores that they share.
+ *
  * Round a ring, each hop stands for several: its bytes, its messages, its sums and its latency take
  * so many times what they take. So the way round takes as long.
  *
@@ -31,6 +35,9 @@
 uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
                      const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind);
 
+/* Whether servers run on hosts of workers. */
+bool sample_is_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts);
+
 /* Whether such a sample has a part of each class, and not the first workers. */
 bool sample_has_classes(const struct network *network, uint32_t workers, const uint32_t *hosts,
                         uint32_t count);
@@ -50,8 +57,8 @@ enum status sample_halving(const struct network *network, struct reduction *ret_
 uint32_t sample_distance(uint32_t count, uint32_t distance);
 
 /* The same for servers: links have the part that `count` workers have of them. hosts: (workers +
- * servers). */
+ * servers); servers beside workers get hosts of their own, with the same cores. */
 enum status sample_servers(const struct network *network, uint32_t workers, uint32_t servers,
-                           uint32_t count, const uint32_t *hosts, struct reduction *ret_reduction);
+                           uint32_t count, uint32_t *hosts, struct reduction *ret_reduction);
 
 #endif

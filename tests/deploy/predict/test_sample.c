@@ -46,6 +46,11 @@ static const char beside[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
     " \"workers\": 2, \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
 
+/* Each worker has a host to itself, and servers run beside the first of them. */
+static const char bare[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 128,"
+    " \"nic\": \"10 Gbit/s\", \"latency\": \"25 us\", \"switch\": \"s\"}]}";
+
 /* Hosts with two places each, but for some. */
 static const char unlike[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 10,"
@@ -227,6 +232,23 @@ static void samples_have_what_jobs_have(void **state)
     }
 }
 
+/* Servers beside workers need the links of their hosts for themselves. */
+static void some_workers_stand_for_all_beside_servers(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        SERVERS(bare, MODE_PS_SYNC, 0, 1, 128, 0, 20e-6, 5, 32),
+        SERVERS(bare, MODE_PS_SYNC, 0, 2, 128, 0, 20e-6, 5, 64),
+        SERVERS(bare, MODE_PS_SYNC, 0, 2, 128, 0.02, 20e-6, 5, 32),
+        SERVERS(bare, MODE_PS_SYNC, 0, 2, 128, 0.02, 1e-6, 5, 64),
+        SERVERS(bare, MODE_PS_ASYNC, 0, 2, 128, 0.001, 20e-6, 120, 64),
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of(&cases[i]);
+        compare(&cases[i], &job, 0.01);
+    }
+}
+
 /* One of four backup workers, or none of one. Who is slower on purpose is always late. */
 static void updates_come_with_the_same_worker_of_a_sample(void **state)
 {
@@ -280,8 +302,9 @@ static void samples_count_what_all_do(void **state)
     }
 }
 
-/* Servers beside workers, hosts that cannot be cut into equal parts, ranks of a class that are
- * slower on purpose, links with bursts, and rounds with backup workers. */
+/* Servers beside workers that wait for the slowest of some steps, or are not far more; hosts that
+ * cannot be cut into equal parts, ranks of a class that are slower on purpose, links with bursts,
+ * and rounds with backup workers. */
 static void other_jobs_have_no_sample(void **state)
 {
     (void)state;
@@ -290,7 +313,17 @@ static void other_jobs_have_no_sample(void **state)
     struct job job = job_of(&it);
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 64);
-    it.network = unlike;
+    it = (struct case_of_job)SERVERS(bare, MODE_PS_SSP, 2, 2, 128, 0.001, 20e-6, 2, 64);
+    job = job_of(&it);
+    predict(&it, &job, 0, &made);
+    assert_int_equal(made.simulated, 128);
+    it.mode.kind = MODE_PS_SYNC;
+    job = job_of(&it);
+    job.backup = 4;
+    predict(&it, &job, 0, &made);
+    assert_int_equal(made.simulated, 128);
+    it = (struct case_of_job)SERVERS(unlike, MODE_PS_ASYNC, 0, 4, 64, 0.001, 20e-6, 2, 16);
+    job = job_of(&it);
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 64);
     it.network = bursting;
@@ -351,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(some_workers_stand_for_all_where_they_wait),
         cmocka_unit_test(some_workers_stand_for_all_where_they_race),
+        cmocka_unit_test(some_workers_stand_for_all_beside_servers),
         cmocka_unit_test(samples_have_what_jobs_have),
         cmocka_unit_test(updates_come_with_the_same_worker_of_a_sample),
         cmocka_unit_test(samples_have_a_part_of_each_class_of_hosts),

@@ -23,6 +23,11 @@ static const char star[] =
     " \"count\": 64, \"workers\": 0, \"servers\": 1, \"nic\": \"25 Gbit/s\","
     " \"latency\": \"10 us\", \"switch\": \"s\"}]}";
 
+/* Servers run beside workers, and share their cores. */
+static const char bare[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 512,"
+    " \"nic\": \"10 Gbit/s\", \"latency\": \"25 us\", \"switch\": \"s\", \"cores\": 2}]}";
+
 /* As many slow hosts as fast ones. */
 static const char classes[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 256,"
@@ -88,6 +93,8 @@ static void samples_of_many_workers_agree_with_all_of_them(void **state)
         {star, {MODE_PS_SYNC, 0}, 512, 4, 16, 2, 0.001, 20e-6},
         {star, {MODE_PS_SYNC, 0}, 512, 8, 2, 2, 0.02, 1e-6},
         {classes, {MODE_PS_SYNC, 0}, 512, 4, 0, 2, 0.001, 20e-6},
+        {bare, {MODE_PS_SYNC, 0}, 512, 4, 0, 2, 0.001, 20e-6},
+        {bare, {MODE_PS_SYNC, 0}, 512, 8, 0, 2, 0.02, 1e-6},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct job job = predictions_job(cases[i].mode.kind, cases[i].workers, cases[i].servers,
