@@ -30,6 +30,12 @@ static struct {
 #define PER_CHILD  250
 #define FAILED_MAX 3 // then it is enough
 
+// Moments at the end of a short job.
+#define MS_NS          UINT64_C(1000000)
+#define KILLS_BEGIN_NS (35 * MS_NS)
+#define KILL_APART_NS  (MS_NS / 20)
+#define KILLS          500
+
 static uint64_t number_of(const char *variable, uint64_t otherwise)
 {
     const char *text = getenv(variable);
@@ -48,11 +54,11 @@ static void report(const struct scenario *scenario, const char *broken)
 }
 
 /* The exit status of a child: 0 if all promises were kept. */
-static int run_some(uint64_t first, uint64_t end)
+static int run_some(struct scenario (*make)(uint64_t number), uint64_t first, uint64_t end)
 {
-    for (uint64_t seed = first; seed < end; seed++) {
+    for (uint64_t number = first; number < end; number++) {
         char broken[SCENARIO_TEXT_BYTES];
-        const struct scenario scenario = scenario_draw(seed);
+        const struct scenario scenario = make(number);
         bool is_kept = scenario_run(&scenario, broken);
         totals->scenarios++;
         totals->events += scenario_events();
@@ -64,13 +70,13 @@ static int run_some(uint64_t first, uint64_t end)
     return 0;
 }
 
-static void start_child(uint64_t first, uint64_t end)
+static void start_child(struct scenario (*make)(uint64_t number), uint64_t first, uint64_t end)
 {
     fflush(stdout);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        _exit(run_some(first, end));
+        _exit(run_some(make, first, end));
     }
 }
 
@@ -90,16 +96,15 @@ static uint64_t clock_of_host(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static void no_scenario_of_faults_breaks_a_promise(void **state)
+/* Runs so many scenarios, in children. */
+static void run_all(struct scenario (*make)(uint64_t number), uint64_t first, uint64_t count)
 {
-    (void)state;
-    uint64_t first = number_of("SIM_SEED", 1), count = number_of("SIM_SCENARIOS", SCENARIOS);
     uint32_t failed = 0, running = 0, cores = cores_available();
     uint64_t began_ns = clock_of_host();
     totals = mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(totals, MAP_FAILED);
     for (uint64_t at = 0; at < count && failed < FAILED_MAX; at += PER_CHILD) {
-        start_child(first + at, first + (at + PER_CHILD < count ? at + PER_CHILD : count));
+        start_child(make, first + at, first + (at + PER_CHILD < count ? at + PER_CHILD : count));
         if (++running >= cores) {
             running--;
             failed += !await_child();
@@ -112,13 +117,55 @@ static void no_scenario_of_faults_breaks_a_promise(void **state)
     printf("# %llu scenarios, %.3g events, %.3g events a second on %u cores\n",
            (unsigned long long)totals->scenarios, (double)totals->events,
            (double)totals->events / seconds, cores);
+    munmap(totals, sizeof(*totals));
     assert_int_equal(failed, 0);
+}
+
+static void no_scenario_of_faults_breaks_a_promise(void **state)
+{
+    (void)state;
+    run_all(scenario_draw, number_of("SIM_SEED", 1), number_of("SIM_SCENARIOS", SCENARIOS));
+}
+
+/* A job of five steps writes a checkpoint after each of them, and a worker is killed somewhat later
+ * than in the scenario before: at some moments the copy of the end is there, and the job is not
+ * over. */
+static struct scenario lose_one_at_the_end(uint64_t number)
+{
+    struct scenario scenario = {
+        .seed = 1,
+        .shape = {.mode = "ps-ssp:1",
+                  .workers = 4,
+                  .servers = 2,
+                  .steps = 5,
+                  .value_count = 24,
+                  .bucket_count = 2,
+                  .compute_ns = 4 * MS_NS,
+                  .lost_after = SCENARIO_LOST_AFTER,
+                  .redeals = true,
+                  .checkpoint_every = 1,
+                  .keep = 1},
+        .costs = {.latency_ns = MS_NS, .jitter_ns = MS_NS, .near_ns = 1000},
+        .fault_count = 1,
+    };
+    scenario.faults[0] = (struct fault){.kind = FAULT_KILL,
+                                        .process = scenario.shape.servers,
+                                        .other = 1,
+                                        .time_ns = KILLS_BEGIN_NS + number * KILL_APART_NS};
+    return scenario;
+}
+
+static void a_worker_that_is_lost_at_the_end_does_not_make_the_job_go_on_from_there(void **state)
+{
+    (void)state;
+    run_all(lose_one_at_the_end, 0, KILLS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_scenario_of_faults_breaks_a_promise),
+        cmocka_unit_test(a_worker_that_is_lost_at_the_end_does_not_make_the_job_go_on_from_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
