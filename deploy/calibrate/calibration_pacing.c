@@ -150,6 +150,10 @@ void calibration_take_pacing(struct calibration_run *const *runs, size_t run_cou
             take_run(&finder, &runs[i]->observation, copies);
         }
         take_ways(&finder, calibration);
+    } else {
+        calibration_add_note(&calibration->network_notes, "paced", true,
+                             "nothing: there is no memory to look at %zu messages",
+                             finder.room - 1);
     }
     free(finder.shares);
     free(copies);

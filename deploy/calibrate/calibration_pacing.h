@@ -11,7 +11,8 @@
 
 #include "deploy/calibrate/calibration.h"
 
-/* For links with this bandwidth and burst, both above 0. */
+/* For links with this bandwidth and burst, both above 0. Where there is no memory, nothing is
+ * paced, and the notes say so. */
 void calibration_take_pacing(struct calibration_run *const *runs, size_t run_count,
                              double bandwidth, double burst, struct calibration *calibration);
 

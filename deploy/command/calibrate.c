@@ -179,6 +179,13 @@ static enum status check_options(const struct work *work)
             "--runs is for jobs that calibrate runs itself, and runs are named; leave it out");
         return STATUS_INVALID;
     }
+    const char *of_links = options->nic[0] != '\0' ? "--nic" : "--burst-kib";
+    if (options->network[0] == '\0' && (options->nic[0] != '\0' || options->burst_kib > 0)) {
+        log_error("%s describes links, and no --network names a file to write them to; give "
+                  "--network, or leave out %s",
+                  of_links, of_links);
+        return STATUS_INVALID;
+    }
     if (strcmp(options->costs, options->network) == 0) {
         log_error("--costs and --network are both %s: one file holds one of them, so name two",
                   options->costs);
@@ -218,10 +225,10 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
             "predict`. "
             "RUN is the folder of\na run with --timeline, in local, ring or ps-sync; with several, "
             "of one model and batch, each shows what it\ncan. Without RUN, calibrate runs up to "
-            "five short jobs itself, with the options of a job: one worker alone\n(local), ring, "
-            "ring with small buckets, ps-sync, and on one host ring on the cores of one worker; "
-            "over tcp unless\n--transport says otherwise, 60 steps unless --steps "
-            "does.\nWhat no run shows is named, with what is assumed of it.",
+            "six short jobs itself, with the options of a job: one worker alone\n(local), ring, "
+            "ring with small buckets, ps-sync (with --compress also without codes), and on\none "
+            "host ring on the cores of one worker; over tcp unless --transport says otherwise, 60 "
+            "steps unless\n--steps does.\nWhat no run shows is named, with what is assumed of it.",
         .example =
             "  ringside calibrate --model cnn --batch 64 --costs costs.json --network net.json\n"
             "  ringside calibrate -H node1,node2 --costs costs.json --network net.json\n"
