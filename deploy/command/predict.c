@@ -232,8 +232,10 @@ static enum status check_model(int argc, char *const *argv)
         size_t size = strcspn(name, "=");
         if (has_row(job_options, job_option_count, name, size) &&
             !has_row(rows, ROW_COUNT, name, size)) {
-            log_error("--%.*s is an option of jobs that the model does not read; leave it out",
-                      (int)size, name);
+            log_error(
+                "--%.*s is an option of jobs that predictions do not read; leave it out (what "
+                "a step costs, whatever is trained, is in the file of --costs)",
+                (int)size, name);
             return STATUS_INVALID;
         }
     }

@@ -272,6 +272,11 @@ static void print_one(const struct crossover *crossover, FILE *stream)
         fprintf(stream, "not known\n");
         return;
     }
+    if (crossover->turn_count == 1 && first->ahead == CROSSOVER_NEITHER) {
+        fprintf(stream, "neither is ahead from N = %u to %u\n", first->workers,
+                crossover->workers_last);
+        return;
+    }
     if (crossover->turn_count == 1) {
         fprintf(stream, "%s from N = %u to %u (at %u by %.1f %%)\n", text, first->workers,
                 crossover->workers_last, crossover->workers_last,

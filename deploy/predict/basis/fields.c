@@ -152,7 +152,9 @@ enum status fields_quantity(const struct fields *fields, const char *name, enum 
                                    "... TB/s): \"25 Gbit/s\"");
     }
     if (quantity == QUANTITY_BANDWIDTH && *ret_value <= 0) {
-        return fields_refuse(fields, name, "has to be above 0; leave it out if there is no limit");
+        return fields_refuse(fields, name,
+                             is_required ? "has to be above 0"
+                                         : "has to be above 0; leave it out if there is no limit");
     }
     return STATUS_OK;
 }

@@ -242,14 +242,13 @@ static bool find_word(const char *name, size_t *ret_word, char *ret_why, size_t 
         }
     }
     const char *nearest = options_nearest(name, names, WORD_TOTAL);
-    int size = snprintf(ret_why, why_size, "'%.40s' cannot be changed", name);
     if (nearest != NULL) {
-        snprintf(ret_why + size, why_size - (size_t)size, "; did you mean %s?", nearest);
+        snprintf(ret_why, why_size, "'%.40s' cannot be changed; did you mean %s?", name, nearest);
         return false;
     }
+    int size = snprintf(ret_why, why_size, "'%.20s' is none of:", name);
     for (size_t i = 0; i < WORD_TOTAL && (size_t)size < why_size; i++) {
-        size += snprintf(ret_why + size, why_size - (size_t)size, "%s%s",
-                         i == 0 ? "; choose among " : ", ", names[i]);
+        size += snprintf(ret_why + size, why_size - (size_t)size, " %s", names[i]);
     }
     return false;
 }

@@ -36,16 +36,16 @@ void study_target_cell(const struct study *study, const struct study_point *poin
 
 void study_target_print_unknown(const struct study *study, FILE *stream)
 {
+    bool is_any = false;
     for (size_t i = 0; study->convergence != NULL && i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         if (point->target.seconds <= 0) {
+            is_any = true;
             fprintf(stream, "\nThe time to the target of %s among %u is not known: %s.",
                     study_design_text(point->design).text, point->workers, point->target.why);
         }
     }
-    if (study->convergence != NULL) {
-        fprintf(stream, "\n");
-    }
+    fprintf(stream, "%s", is_any ? "\n" : "");
 }
 
 void study_target_add_json(const struct study *study, const struct study_point *point,

@@ -1,6 +1,6 @@
 /* Predictions as a table, and as JSON. */
-#include "deploy/predict/basis/fields.h"
 #include "deploy/predict/study/study.h"
+#include "deploy/predict/study/study_basis.h"
 #include "deploy/predict/study/study_target.h"
 
 #include <string.h>
@@ -70,27 +70,15 @@ static const char *link_name(const struct study *study, const struct study_point
                : study->network->links[point->made.busiest_link].name;
 }
 
-static void print_basis(const struct study *study, FILE *stream)
+/* Says which points were made in small, and how far that may be from the whole. False: none. */
+static bool print_reduced(const struct study *study, FILE *stream)
 {
-    char message[QUANTITY_BYTES], compute[QUANTITY_BYTES], nic[QUANTITY_BYTES];
-    const struct network_host *host = &study->network->hosts[0];
-    quantity_format(study->costs->message_s, QUANTITY_TIME, message);
-    quantity_format(costs_compute_s(study->costs), QUANTITY_TIME, compute);
-    quantity_format(study->network->links[host->up].bandwidth, QUANTITY_BANDWIDTH, nic);
-    fprintf(stream,
-            "%s: %u images a step, computed in %s; %s a message at each end\n"
-            "%s: %u hosts, the first with %s\n\n",
-            study->costs_file, study->costs->batch, compute, message, study->network_file,
-            study->network->host_count, nic);
-}
-
-/* Says which points were made in small, and how far that may be from the whole. */
-static void print_reduced(const struct study *study, FILE *stream)
-{
+    bool is_any = false;
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         if (point->made.is_reduced) {
             char sample[64];
+            is_any = true;
             snprintf(sample, sizeof(sample), "%u workers stand for all", point->made.simulated);
             fprintf(stream, "\nIn %s among %u, %s: steps may be off by %.0f %%.",
                     mode_text(point->design.mode).text, point->workers,
@@ -102,21 +90,24 @@ static void print_reduced(const struct study *study, FILE *stream)
                     100 * point->made.reduction_error);
         }
     }
-    fprintf(stream, "\n");
+    return is_any;
 }
 
-/* Says how many gradients backup workers make in vain. */
-static void print_late(const struct study *study, FILE *stream)
+/* Says how many gradients backup workers make in vain. False: nothing. */
+static bool print_late(const struct study *study, FILE *stream)
 {
+    bool is_any = false;
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         if (study->job.backup > 0 && point->design.mode.kind == MODE_PS_SYNC) {
+            is_any = true;
             fprintf(stream,
                     "\nIn %s among %u, %.1f %% of the gradients come too late for their update, "
                     "and their images do not count.",
                     study_design_text(point->design).text, point->workers, 100 * point->made.late);
         }
     }
+    return is_any;
 }
 
 /* Nothing where the files do not say how sure costs are. */
@@ -143,7 +134,7 @@ static double change_percent(const struct study *study, const struct study_point
 
 void study_print(const struct study *study, FILE *stream)
 {
-    print_basis(study, stream);
+    study_print_basis(study, stream);
     fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s%s  %-18s %s\n", "mode",
             "workers", "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
             "optimizer", "waiting", "staleness", study_target_heading(study), "limiter",
@@ -168,8 +159,8 @@ void study_print(const struct study *study, FILE *stream)
             staleness_mean(&made->staleness), target, limiter, link_name(study, point),
             made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
-    print_late(study, stream);
-    print_reduced(study, stream);
+    bool has_late = print_late(study, stream), has_reduced = print_reduced(study, stream);
+    fprintf(stream, "%s", has_late || has_reduced ? "\n" : "");
     print_intervals(study, stream);
     study_target_print_unknown(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "

@@ -165,6 +165,9 @@ static void test_networks(void **state)
         {"{\"errors\": {\"nic\": 0.1}, \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST
          "\"1 us\"}]}",
          "errors.nic is not known"},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"switch\": \"s\", "
+         "\"nic\": \"0 Gbit/s\", \"latency\": \"1 us\"}]}",
+         "hosts[0].nic has to be above 0\n"}, // it cannot be left out
         {"{\"hosts\": [" HOST "\"1 us\"}]}", "switches is missing"},
         {"{\"switches\": [{\"name\": \"s\"}]}", "hosts is missing"},
         {"{\"switches\": [{\"name\": \"t\"}], \"hosts\": [" HOST "\"1 us\"}]}",
