@@ -23,7 +23,7 @@ struct connection {
     double latency_s;
     double buffer; // of the sender's kernel
     double bytes;  // that have gone over it
-    uint32_t sent; // packets with bytes that it was given and that have not begun to go
+    uint32_t sent; // packets with bytes that were announced; one less as each begins to go
     bool is_busy;
     bool is_expected; // by its links, to begin with one
 };
