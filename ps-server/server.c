@@ -295,7 +295,7 @@ static enum status begin_generation(struct server *server)
     return STATUS_OK;
 
 fail:
-    server->job = own; // members that come to hear the verdict are those of the last one
+    server_restore_job(server, &own); // those who come to hear the verdict are of the last one
     generation_finish(&next);
     return status;
 }

@@ -115,6 +115,12 @@ static void note_unknown(struct server *server, const struct message *back)
     }
 }
 
+void server_restore_job(struct server *server, const struct job *own)
+{
+    server->job = *own;
+    (void)job_encode(&server->job, server->job_text, sizeof(server->job_text)); // as it was
+}
+
 /* Makes a coordinator of the job that the members have, in the place of the last one. */
 static enum status init_like(struct server *server, const struct job *job,
                              const struct coordinator *last)
@@ -127,8 +133,7 @@ static enum status init_like(struct server *server, const struct job *job,
                                   clock_now_ms());
     }
     if (status != STATUS_OK) {
-        server->job = own;
-        (void)job_encode(&server->job, server->job_text, sizeof(server->job_text)); // as it was
+        server_restore_job(server, &own);
         server->coordinator = *last;
     }
     return status;
@@ -221,7 +226,9 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
         return;
     }
     if (is_own && coordinator->state == COORDINATOR_RENEWING) { // all are called back in a moment
-        coordinator_find_again(coordinator, peer, back, clock_now_ms());
+        if (!coordinator_find_again(coordinator, peer, back, clock_now_ms())) {
+            send_away(server, peer, STATUS_AGAIN, "the job goes on without it: it joins anew");
+        }
         return;
     }
     if (is_own && returning_is_old(coordinator, peer, back)) {

@@ -87,6 +87,9 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
 /* JOIN while members come back: whether that takes it. */
 bool server_take_join(struct server *server, uint64_t peer, const struct message *join);
 
+/* Makes the job what it was, where another coordinator could not be made of a changed one. */
+void server_restore_job(struct server *server, const struct job *own);
+
 /* Notes how writing to the run folder went; the first failure ends the job. */
 void server_note_record(struct server *server, enum status status);
 

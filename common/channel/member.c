@@ -400,7 +400,8 @@ static bool is_same_wait(const struct wire_wait *wait, const struct wire_wait *o
 
 void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms)
 {
-    wait = member->has_broken ? &member->broken : wait;
+    bool is_told = member->has_broken && now_ms - member->broken_ms < MEMBER_BROKEN_MS;
+    wait = is_told ? &member->broken : wait;
     if (wait == NULL) {
         member->is_waiting = false;
         return;
@@ -413,18 +414,25 @@ void member_note_wait(struct member *member, const struct wire_wait *wait, uint6
     member->wait.waited_ms = now_ms - member->waiting_since_ms;
 }
 
-void member_note_broken(struct member *member, enum member_role role, uint32_t index)
+/* What a member of one role gets from one of the other. */
+static enum wire_wait_for wait_of(enum member_role own, enum member_role other)
 {
-    bool is_worker = role == ROLE_WORKER;
+    if (own == ROLE_SERVER) {
+        return WIRE_WAIT_GRADIENTS;
+    }
+    return other == ROLE_WORKER ? WIRE_WAIT_CHUNK : WIRE_WAIT_PARAMS;
+}
+
+void member_note_broken(struct member *member, enum member_role role, uint32_t index,
+                        uint64_t now_ms)
+{
+    const struct wire_wait broken = {
+        .role = role, .index = index, .what = wait_of(member->self.role, role), .is_broken = true};
+    if (!member->has_broken || !is_same_wait(&broken, &member->broken)) {
+        member->broken_ms = now_ms;
+    }
     member->has_broken = true;
-    member->broken = (struct wire_wait){
-        .role = role,
-        .index = index,
-        .what = member->self.role == ROLE_SERVER ? WIRE_WAIT_GRADIENTS
-                : is_worker                      ? WIRE_WAIT_CHUNK
-                                                 : WIRE_WAIT_PARAMS,
-        .is_broken = true,
-    };
+    member->broken = broken;
 }
 
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)

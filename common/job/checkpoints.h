@@ -31,7 +31,9 @@ bool checkpoints_are_on(const struct job *job);
 
 struct checkpoints checkpoints_of(const struct job *job, uint64_t sample_count);
 
-/* The first number of steps, not less than `steps`, after which a checkpoint can be taken. */
+/* The first number of steps, not less than `steps`, after which a checkpoint can be taken. Steps up
+ * to the first one of the phase that a job went on in are returned as they are: they were made
+ * before. */
 uint64_t checkpoints_fit(const struct checkpoints *checkpoints, const struct phases *phases,
                          uint64_t steps);
 

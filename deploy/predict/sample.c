@@ -71,7 +71,9 @@ static bool is_period(const struct network *network, uint32_t workers, const uin
     return true;
 }
 
-static bool share_machines(const struct network *network, uint32_t processes, const uint32_t *hosts)
+/* Whether a process runs on a machine that several hosts share. */
+static bool has_shared_machine(const struct network *network, uint32_t processes,
+                               const uint32_t *hosts)
 {
     for (uint32_t p = 0; p < processes; p++) {
         const struct network_host *host = &network->hosts[hosts[p]];
@@ -83,7 +85,7 @@ static bool share_machines(const struct network *network, uint32_t processes, co
 }
 
 /* The last worker on the host of a server, + 1; 0: there is none on any. */
-static uint32_t end_of_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts)
+static uint32_t beside_end(uint32_t workers, uint32_t servers, const uint32_t *hosts)
 {
     uint32_t end = 0;
     for (uint32_t k = 0; k < servers; k++) {
@@ -171,10 +173,10 @@ static uint32_t count_parts(const struct network *network, uint32_t workers, con
     return parts;
 }
 
-/* Servers beside workers load these hosts' links, and cores, more than others. Of links they get
- * their own in a sample, with what the workers there leave. With cores, those workers are in it, as
- * all wait for them; where none waits, they would be too many of it. */
-static bool may_be_beside(const struct network *network, uint32_t workers, uint32_t servers,
+/* Servers beside workers put more load on the links and cores of their hosts. In a sample such
+ * servers get links of their own. With cores, the sample has to hold the workers beside them: in
+ * ps-sync all wait for these; in ps-async they would be too large a part of it. */
+static bool allows_beside(const struct network *network, uint32_t workers, uint32_t servers,
                           const uint32_t *hosts, enum reduction_kind kind, uint32_t end)
 {
     bool has_cores = network->hosts[hosts[0]].cores > 0;
@@ -185,7 +187,7 @@ static bool may_be_beside(const struct network *network, uint32_t workers, uint3
 
 bool sample_is_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts)
 {
-    return end_of_beside(workers, servers, hosts) > 0;
+    return beside_end(workers, servers, hosts) > 0;
 }
 
 uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
@@ -194,17 +196,17 @@ uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t s
     assert(wanted > 0);
     bool is_ring = kind == REDUCTION_RING || kind == REDUCTION_HALVING;
     bool is_flat = are_below_one_switch(network, workers, hosts);
-    uint32_t end = end_of_beside(workers, servers, hosts);
-    if (share_machines(network, workers + servers, hosts) || network_has_bursts(network) ||
-        !may_be_beside(network, workers, servers, hosts, kind, end) ||
+    uint32_t end = beside_end(workers, servers, hosts);
+    if (has_shared_machine(network, workers + servers, hosts) || network_has_bursts(network) ||
+        !allows_beside(network, workers, servers, hosts, kind, end) ||
         (is_ring && has_loss(network, workers, hosts)) || (kind == REDUCTION_HALVING && !is_flat)) {
         return 0;
     }
     bool is_even = is_period(network, workers, hosts, 1);
     uint32_t parts =
         kind != REDUCTION_HALVING && is_flat ? count_parts(network, workers, hosts) : 0;
-    bool is_within = end > 0 && network->hosts[hosts[0]].cores > 0;
-    wanted = is_within && wanted < end ? end : wanted;
+    bool must_hold_beside = end > 0 && network->hosts[hosts[0]].cores > 0;
+    wanted = must_hold_beside && wanted < end ? end : wanted;
     for (uint32_t count = wanted; count / 4 <= wanted && count <= workers / 2; count++) {
         bool is_whole = workers % count == 0;
         bool may_halve = kind != REDUCTION_HALVING || may_be_halved(network, count, hosts);
@@ -358,9 +360,9 @@ static enum status set_apart(uint32_t servers, uint32_t *hosts, struct reduction
     return STATUS_OK;
 }
 
-/* As many pairs as links of servers beside workers carry, for `before` that they shared. What these
- * workers send goes the other way than what the servers get at that time, so it is in the way of
- * other buckets alone: half of it is counted. */
+/* On the links of servers beside workers: the pairs of a server, and half of those of the workers
+ * on its host, which `before` has. These workers send while their server receives, so their
+ * messages delay other buckets only. */
 static void count_beside(const struct reduction *reduction, uint32_t link_count,
                          const double *before, double *all)
 {

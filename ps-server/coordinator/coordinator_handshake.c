@@ -133,8 +133,8 @@ static struct sender find_closed(const struct membership *membership, enum membe
     return closed;
 }
 
-/* The place is that of a process which the launcher has started. Whoever has it was killed, has
- * been counted, and hears nothing any more, unless somebody else has taken it by hand. */
+/* Takes the place from whoever has it, for the process that the launcher has started. Most often
+ * that is the killed one, which has been counted; somebody may have started another by hand. */
 static void evict(struct coordinator *coordinator, const struct sender *old, uint64_t now_ms)
 {
     const struct message stop = {.kind = MESSAGE_STOP,

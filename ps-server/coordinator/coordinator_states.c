@@ -172,7 +172,7 @@ void coordinator_send_verdict(const struct coordinator *coordinator, uint64_t pe
     coordinator_port_send(&coordinator->port, peer, &stop);
 }
 
-void coordinator_find_again(struct coordinator *coordinator, uint64_t peer,
+bool coordinator_find_again(struct coordinator *coordinator, uint64_t peer,
                             const struct message *back, uint64_t now_ms)
 {
     struct sender at = membership_same(&coordinator->membership, back->member);
@@ -182,12 +182,13 @@ void coordinator_find_again(struct coordinator *coordinator, uint64_t peer,
         slot_hear(at.slot, back->step, now_ms);
         coordinator->told_ms = now_ms;
     }
+    return at.slot != NULL && at.slot->state != SLOT_GONE;
 }
 
 void coordinator_tell_verdict(struct coordinator *coordinator, uint64_t peer,
                               const struct message *back, uint64_t now_ms)
 {
-    coordinator_find_again(coordinator, peer, back, now_ms);
+    (void)coordinator_find_again(coordinator, peer, back, now_ms);
     coordinator_send_verdict(coordinator, peer);
 }
 

@@ -28,8 +28,9 @@ coordinator_fail(struct coordinator *coordinator, enum status verdict, const str
 /* Sends STOP with the verdict to one peer. */
 void coordinator_send_verdict(const struct coordinator *coordinator, uint64_t peer);
 
-/* Notes by which connection a member comes (BACK) whose last one had broken. */
-void coordinator_find_again(struct coordinator *coordinator, uint64_t peer,
+/* Notes the new connection of a member whose last one had broken (BACK). False: it is none, or was
+ * lost. */
+bool coordinator_find_again(struct coordinator *coordinator, uint64_t peer,
                             const struct message *back, uint64_t now_ms);
 
 /* Tells a member the verdict that asks for it (BACK), since its connection had broken before it

@@ -11,8 +11,8 @@
  * wait for, and blame.h follows that. Of two that do not reach each other one has to go: the
  * worker if the other is a server, or else the one with the higher number.
  *
- * A connection between two members that live is not made again by itself, since what was under way
- * is lost. So the job begins a new generation with the same members, without that deadline. */
+ * A data connection between two live members is not made again, since what was on its way is lost.
+ * The job begins a new generation with the same members, and does not wait for --stall-fail. */
 #ifndef PS_SERVER_COORDINATOR_DEADLINES_H
 #define PS_SERVER_COORDINATOR_DEADLINES_H
 
@@ -63,10 +63,9 @@ static inline double deadlines_seconds(uint64_t from_ms, uint64_t to_ms)
  * seconds. */
 enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
                          struct sender *ret_culprit, char *ret_reason, size_t reason_size);
-/* The same for two members that both live, and whose connection was closed, as one of them says.
- * STATUS_AGAIN: they connect anew in a new generation of the same processes, which loses nobody.
- * STATUS_TIMED_OUT: the job cannot go on so, or has been there without a step since; then
- * ret_culprit is the one that has to go. */
+/* The same for two live members whose connection was closed, as one of them says. STATUS_AGAIN: all
+ * connect anew in a new generation, and nobody is lost. STATUS_TIMED_OUT: the job may not go on, or
+ * has made no step since they last connected; *ret_culprit is the one that has to go. */
 enum status stalls_check_connections(const struct coordinator *coordinator,
                                      struct sender *ret_culprit, char *ret_reason,
                                      size_t reason_size);

@@ -10,7 +10,7 @@
 
 #define WAIT_BYTES         128 // of a sentence about who waits for whom
 #define CIRCLE_MEMBERS_MAX 4   // that are named
-#define BROKEN_MS          500 // that a connection has been closed for
+#define BROKEN_MS          500 // that a connection is closed before members connect anew
 
 /* The member that holds the others up. */
 struct stall {
@@ -60,11 +60,12 @@ static struct blame_member blame_member_of(const struct membership *membership,
 {
     const struct wire_wait *wait = &slot->wait;
     uint32_t offset = wait->role == ROLE_SERVER ? membership->worker_count : 0;
+    bool is_waiting = slot->is_waiting && !wait->is_broken; // a closed connection is no wait
     return (struct blame_member){
-        .awaits = slot->is_waiting ? offset + wait->index : BLAME_NOBODY,
+        .awaits = is_waiting ? offset + wait->index : BLAME_NOBODY,
         .taken = wait->taken,
         .given = wait->given,
-        .given_count = slot->is_waiting ? wait->given_count : 0,
+        .given_count = is_waiting ? wait->given_count : 0,
     };
 }
 
@@ -235,8 +236,8 @@ static bool is_there(const struct slot *slot)
            slot->closed_ms == 0;
 }
 
-/* Finds two members whose connection was closed. That of a process that has ended is closed, too:
- * it has time to be missed first. */
+/* Finds two live members whose connection was closed. A process that ends closes its connections,
+ * too: it is missed within BROKEN_MS. */
 static bool find_broken(const struct membership *membership, struct sender *ret_waiter,
                         struct sender *ret_awaited)
 {

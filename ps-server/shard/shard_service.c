@@ -232,8 +232,9 @@ static void tick(struct service *service, uint64_t now_ms)
     struct wire_wait wait = {.role = ROLE_WORKER, .what = WIRE_WAIT_GRADIENTS, .taken = version};
     uint32_t rank, process;
     if (member_is_due(&service->member, now_ms)) {
-        if (callers_take_departed(&service->far.callers, service->departures, &process)) {
-            member_note_broken(&service->member, ROLE_WORKER, process);
+        if (service->shard != NULL &&
+            callers_take_departed(&service->far.callers, service->departures, &process)) {
+            member_note_broken(&service->member, ROLE_WORKER, process, now_ms);
         }
         bool is_waiting = service->shard != NULL && shard_awaits(service->shard, &rank);
         wait.index = is_waiting ? carriers_process(job_carriers(&service->job), rank) : 0;

@@ -132,7 +132,7 @@ static void of_a_ring_both_workers_stay(void **state)
     run_all("ring", "ring", false);
 }
 
-static void of_other_algorithms_likewise(void **state)
+static void of_the_direct_all_reduce_both_workers_stay(void **state)
 {
     (void)state;
     run_all("ring", "direct", false);
@@ -149,7 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_ring_both_workers_stay),
-        cmocka_unit_test(of_other_algorithms_likewise),
+        cmocka_unit_test(of_the_direct_all_reduce_both_workers_stay),
         cmocka_unit_test(of_a_worker_and_a_server_both_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

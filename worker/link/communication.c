@@ -195,7 +195,7 @@ static enum status check_sharing(struct link *link)
     return refusal;
 }
 
-/* Ends the job if another member refuses this one. The job would wait for --stall-fail. */
+/* Ends the job if another member refuses this one, which would otherwise wait for --stall-fail. */
 static enum status check_doors(struct link *link)
 {
     if (!transport_is_shut_out(link->channel->transport)) {
@@ -212,7 +212,7 @@ static void tick(struct link *link, uint64_t now_ms)
 {
     struct wire_wait wait;
     if (member_is_due(&link->member, now_ms)) {
-        link_note_broken(link);
+        link_note_broken(link, now_ms);
         bool is_waiting = link->exchange != NULL && exchange_awaits(link->exchange, &wait);
         member_note_wait(&link->member, is_waiting ? &wait : NULL, now_ms);
     }

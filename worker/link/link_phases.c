@@ -251,11 +251,16 @@ enum status link_begin_phase(struct link *link, const struct message *message,
     return status == STATUS_OK ? member_connected(&link->member) : status;
 }
 
+/* Whether workers exchange with servers in this phase, which have to be known. */
+static bool has_servers(const struct link *link)
+{
+    return link->phases.list[link->phase_index].mode.kind != MODE_RING;
+}
+
 enum status link_run_phase(struct link *link)
 {
     // By now the shards of this phase have memory of their own to offer.
-    bool has_servers = link->phases.list[link->phase_index].mode.kind != MODE_RING;
-    enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers);
+    enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers(link));
     return status == STATUS_OK ? exchange_start(link->exchange) : status;
 }
 
@@ -276,13 +281,14 @@ static uint32_t transports_to(const struct exchange_options *options, uint64_t p
            (!is_spared || is_coded ? WIRE_TRANSPORT_IPC : 0u);
 }
 
-void link_note_broken(struct link *link)
+void link_note_broken(struct link *link, uint64_t now_ms)
 {
     enum member_role role;
     uint32_t index;
-    if (neighbours_find_broken(&link->neighbours, link->channel->transport, link->departures, &role,
-                               &index)) {
-        member_note_broken(&link->member, role, index);
+    if (link->exchange != NULL &&
+        neighbours_find_broken(&link->neighbours, has_servers(link), link->channel->transport,
+                               link->departures, &role, &index)) {
+        member_note_broken(&link->member, role, index, now_ms);
     }
 }
 

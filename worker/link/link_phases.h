@@ -22,8 +22,8 @@ enum status link_begin_phase(struct link *link, const struct message *message,
 /* GO: all members are ready for the phase. */
 enum status link_run_phase(struct link *link);
 
-/* Before a heartbeat: looks whether the connection to another member was closed. */
-void link_note_broken(struct link *link);
+/* Before a heartbeat: looks whether a connection was closed that the phase uses. */
+void link_note_broken(struct link *link, uint64_t now_ms);
 
 /* Returns the transports that values take in the phase, between this worker and all that it
  * exchanges with: a sum of enum wire_transport. 0 if there are none, and before the first phase. */

@@ -136,18 +136,17 @@ static bool find_left(const struct lanes *lanes, uint32_t count, struct transpor
     return false;
 }
 
-bool neighbours_find_broken(const struct neighbours *neighbours, struct transport *transport,
-                            struct departures *departures, enum member_role *ret_role,
-                            uint32_t *ret_index)
+bool neighbours_find_broken(const struct neighbours *neighbours, bool has_servers,
+                            struct transport *transport, struct departures *departures,
+                            enum member_role *ret_role, uint32_t *ret_index)
 {
     if (neighbours->shards == NULL) {
         return false; // they are not known so far
     }
-    if (find_left(neighbours->shards, neighbours->shard_count, transport, ret_index)) {
-        *ret_role = ROLE_SERVER;
-        return true;
+    *ret_role = has_servers ? ROLE_SERVER : ROLE_WORKER;
+    if (has_servers) {
+        return find_left(neighbours->shards, neighbours->shard_count, transport, ret_index);
     }
-    *ret_role = ROLE_WORKER;
     return find_left(neighbours->workers, neighbours->worker_count, transport, ret_index) ||
            callers_take_departed(&neighbours->callers, departures, ret_index);
 }

@@ -49,12 +49,12 @@ const char *neighbours_skip(const char *places, uint32_t count);
 enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours,
                              bool has_servers);
 
-/* Finds one whose connection was closed: of those that this worker connects to, or of its callers
- * (departures of the channel's transport). Goes on where it was found, until there is another one.
- */
-bool neighbours_find_broken(const struct neighbours *neighbours, struct transport *transport,
-                            struct departures *departures, enum member_role *ret_role,
-                            uint32_t *ret_index);
+/* Finds a member whose data connection was closed: a shard in a phase with servers, or else another
+ * worker. One that this worker connects to is found at each call; a caller once, since it is taken
+ * from `departures` (of the channel's transport). */
+bool neighbours_find_broken(const struct neighbours *neighbours, bool has_servers,
+                            struct transport *transport, struct departures *departures,
+                            enum member_role *ret_role, uint32_t *ret_index);
 
 void neighbours_free(struct neighbours *neighbours);
 

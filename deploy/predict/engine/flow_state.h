@@ -62,7 +62,8 @@ struct link_state {
     struct flow_burst burst;
 };
 
-/* What each unfrozen flow of a link may have, or more by now. */
+/* A link in the heap of those that are not filled: at least what each of its unfrozen flows may
+ * have. */
 struct link_share {
     struct heap_key key; // that, and the link
     uint32_t link;

@@ -6,70 +6,71 @@
 #define LINKS_MAX 12 // that are printed of a network
 
 /* A line that grows entry by entry. */
-struct list {
+struct quantity_line {
     FILE *stream;
     size_t count, max;
 };
 
-static void add(struct list *list, const char *name, double bandwidth)
+static void line_add(struct quantity_line *line, const char *name, double bandwidth)
 {
     if (bandwidth <= 0) {
         return;
     }
-    if (list->count < list->max) {
+    if (line->count < line->max) {
         char text[QUANTITY_BYTES];
         quantity_format(bandwidth, QUANTITY_BANDWIDTH, text);
-        fprintf(list->stream, "%s%s %s", list->count == 0 ? "  " : ", ", name, text);
-    } else if (list->count == list->max) {
-        fprintf(list->stream, ", ...");
+        fprintf(line->stream, "%s%s %s", line->count == 0 ? "  " : ", ", name, text);
+    } else if (line->count == line->max) {
+        fprintf(line->stream, ", ...");
     }
-    list->count++;
+    line->count++;
 }
 
-static void end(const struct list *list)
+static void line_end(const struct quantity_line *line)
 {
-    if (list->count > 0) {
-        fprintf(list->stream, "\n");
+    if (line->count > 0) {
+        fprintf(line->stream, "\n");
     }
 }
 
 static void print_costs(const struct costs *costs, FILE *stream)
 {
-    struct list list = {stream, 0, SIZE_MAX};
-    add(&list, "message-bandwidth", costs->message_bandwidth);
-    add(&list, "sum", costs->sum_bandwidth);
-    add(&list, "encode", costs->encode_bandwidth);
-    add(&list, "decode", costs->decode_bandwidth);
-    add(&list, "carriage", costs->carriage_bandwidth);
-    end(&list);
+    struct quantity_line line = {stream, 0, SIZE_MAX};
+    line_add(&line, "message-bandwidth", costs->message_bandwidth);
+    line_add(&line, "sum", costs->sum_bandwidth);
+    line_add(&line, "encode", costs->encode_bandwidth);
+    line_add(&line, "decode", costs->decode_bandwidth);
+    line_add(&line, "carriage", costs->carriage_bandwidth);
+    line_end(&line);
 }
 
 /* A link that is like the last one of its kind is left out. */
-static void add_link(struct list *list, const struct network *network, uint32_t link, double *last)
+static void add_link(struct quantity_line *line, const struct network *network, uint32_t link,
+                     double *last)
 {
     if (link == NETWORK_NONE) {
         return;
     }
     double bandwidth = network->links[link].bandwidth;
     if (bandwidth != *last) {
-        add(list, network->links[link].name, bandwidth);
+        line_add(line, network->links[link].name, bandwidth);
     }
     *last = bandwidth;
 }
 
 static void print_links(const struct network *network, FILE *stream)
 {
-    struct list list = {stream, 0, LINKS_MAX};
+    struct quantity_line line = {stream, 0, LINKS_MAX};
     double nic = network->links[network->hosts[0].up].bandwidth, memory = 0, up = 0;
-    add(&list, "flow", network->flow_bandwidth);
+    line_add(&line, "flow", network->flow_bandwidth);
     for (uint32_t i = 0; i < network->host_count; i++) {
-        add_link(&list, network, network->hosts[i].up, &nic);
-        add_link(&list, network, network->hosts[i].memory, &memory);
+        add_link(&line, network, network->hosts[i].up, &nic);
+        add_link(&line, network, network->hosts[i].memory, &memory);
     }
     for (uint32_t i = 0; i < network->switch_count; i++) {
-        add_link(&list, network, network->switches[i].up, &up);
+        add_link(&line, network, network->switches[i].up, &up);
     }
-    end(&list);
+    line_end(&line);
 }
 
 void study_print_basis(const struct study *study, FILE *stream)

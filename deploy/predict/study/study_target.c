@@ -45,7 +45,9 @@ void study_target_print_unknown(const struct study *study, FILE *stream)
                     study_design_text(point->design).text, point->workers, point->target.why);
         }
     }
-    fprintf(stream, "%s", is_any ? "\n" : "");
+    if (is_any) {
+        fputc('\n', stream);
+    }
 }
 
 void study_target_add_json(const struct study *study, const struct study_point *point,

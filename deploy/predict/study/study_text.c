@@ -160,7 +160,9 @@ void study_print(const struct study *study, FILE *stream)
             made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
     bool has_late = print_late(study, stream), has_reduced = print_reduced(study, stream);
-    fprintf(stream, "%s", has_late || has_reduced ? "\n" : "");
+    if (has_late || has_reduced) {
+        fputc('\n', stream);
+    }
     print_intervals(study, stream);
     study_target_print_unknown(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "

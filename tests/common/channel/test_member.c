@@ -392,15 +392,18 @@ static void a_connection_that_was_closed_is_said_instead_of_a_wait(void **state)
     const struct wire_wait wait = {.role = ROLE_WORKER, .index = 2, .what = WIRE_WAIT_CHUNK};
     member_note_wait(&member, &wait, 1000);
     assert_false(member.wait.is_broken);
-    member_note_broken(&member, ROLE_WORKER, 2);
+    member_note_broken(&member, ROLE_WORKER, 2, 4000);
     member_note_wait(&member, NULL, 4000); // it computes
     assert_true(member.is_waiting && member.wait.is_broken);
     assert_int_equal(member.wait.index, 2);
     assert_int_equal(member.wait.waited_ms, 0); // since then, not as long as the wait before
-    member_note_broken(&member, ROLE_WORKER, 2);
+    member_note_broken(&member, ROLE_WORKER, 2, 4500);
     member_note_wait(&member, &wait, 4500);
     assert_true(member.wait.is_broken);
     assert_int_equal(member.wait.waited_ms, 500);
+    member_note_broken(&member, ROLE_WORKER, 2, 4000 + MEMBER_BROKEN_MS);
+    member_note_wait(&member, &wait, 4000 + MEMBER_BROKEN_MS); // nobody has done anything about it
+    assert_false(member.wait.is_broken);
 }
 
 int main(void)

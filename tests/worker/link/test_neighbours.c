@@ -20,6 +20,7 @@ struct scene {
     struct channel *channel;
     struct neighbours neighbours;
     char place[ENDPOINTS_PLACE_BYTES], text[WORKERS * ENDPOINTS_PLACE_BYTES];
+    struct departures *departures; // of the channel, if they are noted
 };
 
 static void open_scene_on(struct scene *scene, const char *transport)
@@ -147,6 +148,13 @@ static void serve(struct channel *channel, struct neighbours *callers_of)
     envelope_release(&envelope);
 }
 
+static bool finds_broken(const struct scene *scene, bool has_servers, enum member_role *ret_role,
+                         uint32_t *ret_index)
+{
+    return neighbours_find_broken(&scene->neighbours, has_servers, scene->channel->transport,
+                                  scene->departures, ret_role, ret_index);
+}
+
 /* Rank 2 is connected to rank 3, which ends. */
 static void the_one_that_it_connects_to_and_that_closes_is_found(void **state)
 {
@@ -157,8 +165,8 @@ static void the_one_that_it_connects_to_and_that_closes_is_found(void **state)
     open_scene(&scene);
     open_scene(&other);
     struct transport *transport = scene.channel->transport;
-    struct departures *departures = transport_note_departures(transport);
-    assert_false(neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index));
+    scene.departures = transport_note_departures(transport);
+    assert_false(finds_broken(&scene, false, &role, &index));
     snprintf(scene.place, sizeof(scene.place), "%s", other.place);
     assert_int_equal(connect_with(&scene, ALL_REDUCE_RING, 1), STATUS_OK);
     uint64_t next = scene.neighbours.workers[3].peers[0];
@@ -166,13 +174,14 @@ static void the_one_that_it_connects_to_and_that_closes_is_found(void **state)
         serve(scene.channel, NULL);
         serve(other.channel, NULL);
     }
-    assert_false(neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index));
+    assert_false(finds_broken(&scene, false, &role, &index));
     close_scene(&other);
-    while (!neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index)) {
+    while (!finds_broken(&scene, false, &role, &index)) {
         serve(scene.channel, NULL);
     }
     assert_int_equal(role, ROLE_WORKER);
     assert_int_equal(index, 3);
+    assert_false(finds_broken(&scene, true, &role, &index)); // where it is not used
     close_scene(&scene);
 }
 
@@ -188,7 +197,7 @@ static void a_caller_that_closes_is_found(void **state)
     open_scene(&scene);
     open_scene(&other);
     struct transport *transport = scene.channel->transport;
-    struct departures *departures = transport_note_departures(transport);
+    scene.departures = transport_note_departures(transport);
     snprintf(other.place, sizeof(other.place), "%s", scene.place);
     assert_int_equal(connect_with(&scene, ALL_REDUCE_RING, 1), STATUS_OK);
     assert_int_equal(connect_with(&other, ALL_REDUCE_RING, 1), STATUS_OK);
@@ -199,9 +208,9 @@ static void a_caller_that_closes_is_found(void **state)
         serve(scene.channel, &scene.neighbours);
         serve(other.channel, NULL);
     }
-    assert_false(neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index));
+    assert_false(finds_broken(&scene, false, &role, &index));
     close_scene(&other);
-    while (!neighbours_find_broken(&scene.neighbours, transport, departures, &role, &index)) {
+    while (!finds_broken(&scene, false, &role, &index)) {
         serve(scene.channel, NULL);
     }
     assert_int_equal(role, ROLE_WORKER);
