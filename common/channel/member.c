@@ -395,13 +395,11 @@ bool member_is_due(const struct member *member, uint64_t now_ms)
 static bool is_same_wait(const struct wire_wait *wait, const struct wire_wait *other)
 {
     return wait->role == other->role && wait->index == other->index && wait->what == other->what &&
-           wait->taken == other->taken && wait->is_broken == other->is_broken;
+           wait->taken == other->taken;
 }
 
 void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms)
 {
-    bool is_told = member->has_broken && now_ms - member->broken_ms < MEMBER_BROKEN_MS;
-    wait = is_told ? &member->broken : wait;
     if (wait == NULL) {
         member->is_waiting = false;
         return;
@@ -435,17 +433,27 @@ void member_note_broken(struct member *member, enum member_role role, uint32_t i
     member->broken = broken;
 }
 
+const struct wire_wait *member_tell_wait(struct member *member, uint64_t now_ms)
+{
+    member->tells_broken = member->has_broken && !member->tells_broken;
+    if (member->tells_broken) {
+        member->broken.waited_ms = now_ms - member->broken_ms;
+        return &member->broken;
+    }
+    return member->is_waiting ? &member->wait : NULL;
+}
+
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
 {
     if (member_is_due(member, now_ms)) {
         bool has_trace = trace_is_recording(member->channel->trace);
-        bool is_waiting = member->is_waiting && !member->is_stopped;
         const struct wire_clock clock = {.asked_ns = has_trace ? clock_now_ns() : 0};
         member->heartbeat_sent_ms = now_ms;
         struct message heartbeat = {.kind = MESSAGE_HEARTBEAT,
                                     .rank = member->self.rank,
                                     .step = step,
-                                    .wait = is_waiting ? &member->wait : NULL,
+                                    .wait = member->is_stopped ? NULL
+                                                               : member_tell_wait(member, now_ms),
                                     .clock = has_trace ? &clock : NULL};
         // The silence of a coordinator shows that it is gone.
         if (channel_send(member->channel, member->coordinator, &heartbeat, NULL, NULL) !=

@@ -31,9 +31,6 @@
 // How long a connection to the next coordinator may take to come about before another one is made.
 #define MEMBER_KNOCK_MS 5000
 
-// How long heartbeats say that a connection to another member was closed.
-#define MEMBER_BROKEN_MS 5000
-
 // A process that waits to join first says so after this time, or after stall_warn_ms if that is
 // shorter.
 #define MEMBER_FIRST_WARNING_MS 1000
@@ -51,9 +48,9 @@ struct member {
     struct wire_wait wait; // what the next heartbeat says of it; `given` is the caller's
     bool is_waiting;       // for that one
     uint64_t waiting_since_ms;
-    struct wire_wait broken; // what heartbeats say instead for a while, where has_broken
-    bool has_broken;         // a connection to another member
+    struct wire_wait broken; // if has_broken: the connection to another member that was closed
     uint64_t broken_ms;      // since when that is known
+    bool has_broken, tells_broken; // the last heartbeat told it
 
     // Of a job that is resumed: how many steps were made, and what a worker has not reported of the
     // period that they ended in.
@@ -125,11 +122,14 @@ bool member_is_due(const struct member *member, uint64_t now_ms);
  * borrowed until the next call. */
 void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms);
 
-/* Notes that a connection to another member was closed, which is not made again. Heartbeats say so
- * from the next member_note_wait on, for MEMBER_BROKEN_MS: whoever has made its last step closes
- * its connections, too, and then the next wait is what counts. Of several the last one is told. */
+/* Notes that a connection to another member was closed, which is not made again in this generation.
+ * Of several the last one is told. */
 void member_note_broken(struct member *member, enum member_role role, uint32_t index,
                         uint64_t now_ms);
+
+/* What the next heartbeat says: the wait, and by turns the connection that was closed, if there is
+ * one. NULL: nothing. Borrowed from the member. */
+const struct wire_wait *member_tell_wait(struct member *member, uint64_t now_ms);
 
 /* Sends a heartbeat if one is due. If the coordinator has been silent for too long, or its
  * connection was closed, goes on without it, or marks the member as stopped. `step` is this

@@ -138,6 +138,24 @@ static void lose(struct coordinator *coordinator, enum status status, const char
     tell_lost(coordinator, lost, status);
 }
 
+/* Lets members connect anew where a connection between two that live was closed. True: it was so.
+ */
+static bool watch_connections(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct broken broken;
+    enum status status = stalls_check_connections(coordinator, now_ms, &broken);
+    if (status == STATUS_TIMED_OUT) {
+        lose(coordinator, status, broken.reason, &broken.culprit, now_ms);
+    } else if (status == STATUS_AGAIN) {
+        newcomers_tidy(&coordinator->newcomers, now_ms);
+        coordinator_close(coordinator, status, broken.reason, NULL, now_ms);
+        coordinator->ended_ms = broken.since_ms; // training stands still since then
+    } else if (status != STATUS_OK) {
+        coordinator_close(coordinator, status, broken.reason, &broken.culprit, now_ms);
+    }
+    return status != STATUS_OK;
+}
+
 /* Ends the job if a member is late or lost. Otherwise warns of members that may soon be. */
 static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
@@ -145,16 +163,11 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
     deadlines_excuse(coordinator, away_ms, now_ms);
     struct sender culprit = {.slot = NULL};
     enum status status = deadlines_check(coordinator, now_ms, &culprit, sentence, sizeof(sentence));
-    if (status == STATUS_OK) {
-        status = stalls_check_connections(coordinator, &culprit, sentence, sizeof(sentence));
-    }
-    if (status == STATUS_AGAIN) {
-        newcomers_tidy(&coordinator->newcomers, now_ms);
-        coordinator_close(coordinator, STATUS_AGAIN, sentence, NULL, now_ms);
-        return;
-    }
     if (status != STATUS_OK) {
         lose(coordinator, status, sentence, &culprit, now_ms);
+        return;
+    }
+    if (watch_connections(coordinator, now_ms)) {
         return;
     }
     if (stalls_find_deadlock(coordinator, &culprit, sentence, sizeof(sentence))) {

@@ -294,7 +294,7 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         newcomers_take_commit(coordinator, from, message, now_ms);
         break;
     case MESSAGE_HEARTBEAT:
-        slot_note_wait(&coordinator->membership, from->slot, message->wait);
+        slot_note_wait(&coordinator->membership, from->slot, message->wait, now_ms);
         break;
     case MESSAGE_JOIN: // of a peer, not of a member
     case MESSAGE_BACK: // likewise, and the server's: see ps-server/returning

@@ -63,12 +63,19 @@ static inline double deadlines_seconds(uint64_t from_ms, uint64_t to_ms)
  * seconds. */
 enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
                          struct sender *ret_culprit, char *ret_reason, size_t reason_size);
+/* Two live members whose connection was closed. */
+struct broken {
+    struct sender culprit; // the one that has to go, if one has to
+    uint64_t since_ms;
+    char reason[COORDINATOR_REASON_BYTES];
+};
+
 /* The same for two live members whose connection was closed, as one of them says. STATUS_AGAIN: all
- * connect anew in a new generation, and nobody is lost. STATUS_TIMED_OUT: the job may not go on, or
- * has made no step since they last connected; *ret_culprit is the one that has to go. */
-enum status stalls_check_connections(const struct coordinator *coordinator,
-                                     struct sender *ret_culprit, char *ret_reason,
-                                     size_t reason_size);
+ * connect anew in a new generation, and nobody is lost. STATUS_UNREACHABLE: the job may not go on.
+ * STATUS_TIMED_OUT: it has made no step since members last connected, or has begun at the same step
+ * several times, so the culprit has to go. Otherwise STATUS_OK. */
+enum status stalls_check_connections(const struct coordinator *coordinator, uint64_t now_ms,
+                                     struct broken *ret_broken);
 /* Programs of one's own can wait for each other for ever: one has left, or is in a collective, and
  * another needs its next gradient; or one is in a collective that another has left without. Returns
  * whether it is so, with a sentence and the worker that the others miss. */

@@ -329,10 +329,18 @@ void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms)
 }
 
 void slot_note_wait(const struct membership *membership, struct slot *slot,
-                    const struct wire_wait *wait)
+                    const struct wire_wait *wait, uint64_t now_ms)
 {
-    slot->is_waiting =
+    bool is_known =
         wait != NULL && membership_member(membership, wait->role, wait->index).slot != NULL;
+    if (is_known && wait->is_broken) {
+        slot->has_broken = true;
+        slot->broken_role = wait->role;
+        slot->broken_index = wait->index;
+        slot->broken_ms = now_ms > wait->waited_ms ? now_ms - wait->waited_ms : 0;
+        return;
+    }
+    slot->is_waiting = is_known;
     if (!slot->is_waiting) {
         return;
     }

@@ -70,6 +70,12 @@ struct slot {
     bool is_waiting;
     struct wire_wait wait; // its `given` is `given`
     uint64_t *given;       // (worker_count) owned; NULL where workers are too many for that
+
+    // The member to which its data connection was closed, as a heartbeat has said.
+    bool has_broken;
+    enum member_role broken_role;
+    uint32_t broken_index;
+    uint64_t broken_ms; // when that was, by this process's clock
 };
 
 struct membership {
@@ -160,10 +166,10 @@ bool membership_everybody_is(const struct membership *membership, enum slot_stat
 /* Notes a sign of life at `step`. */
 void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms);
 
-/* Notes which member this one waits for, as its heartbeat says; NULL: for none. A wait for a member
- * that does not exist counts as none. */
+/* Notes which member this one waits for, as its heartbeat says; NULL: for none. Or to which its
+ * connection was closed, beside what it waits for. One that does not exist counts as none. */
 void slot_note_wait(const struct membership *membership, struct slot *slot,
-                    const struct wire_wait *wait);
+                    const struct wire_wait *wait, uint64_t now_ms);
 
 /* "0, 2 and 5": the numbers of the slots in a state. */
 void membership_list(const struct slot *slots, uint32_t count, enum slot_state state,

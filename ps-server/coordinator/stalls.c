@@ -10,6 +10,7 @@
 
 #define WAIT_BYTES         128 // of a sentence about who waits for whom
 #define CIRCLE_MEMBERS_MAX 4   // that are named
+#define TRIES_MAX          3   // to go on from the same step when connections are closed
 #define BROKEN_MS          500 // that a connection is closed before members connect anew
 
 /* The member that holds the others up. */
@@ -60,12 +61,11 @@ static struct blame_member blame_member_of(const struct membership *membership,
 {
     const struct wire_wait *wait = &slot->wait;
     uint32_t offset = wait->role == ROLE_SERVER ? membership->worker_count : 0;
-    bool is_waiting = slot->is_waiting && !wait->is_broken; // a closed connection is no wait
     return (struct blame_member){
-        .awaits = is_waiting ? offset + wait->index : BLAME_NOBODY,
+        .awaits = slot->is_waiting ? offset + wait->index : BLAME_NOBODY,
         .taken = wait->taken,
         .given = wait->given,
-        .given_count = is_waiting ? wait->given_count : 0,
+        .given_count = slot->is_waiting ? wait->given_count : 0,
     };
 }
 
@@ -238,27 +238,42 @@ static bool is_there(const struct slot *slot)
 
 /* Finds two live members whose connection was closed. A process that ends closes its connections,
  * too: it is missed within BROKEN_MS. */
-static bool find_broken(const struct membership *membership, struct sender *ret_waiter,
-                        struct sender *ret_awaited)
+static bool find_broken(const struct membership *membership, uint64_t now_ms,
+                        struct sender *ret_member, struct sender *ret_other)
 {
     uint32_t count = membership->worker_count + membership->server_count;
     for (uint32_t i = 0; i < count; i++) {
-        const struct sender waiter = member_at(membership, i);
-        const struct wire_wait *wait = &waiter.slot->wait;
-        if (!waiter.slot->is_waiting || !wait->is_broken || wait->waited_ms < BROKEN_MS) {
+        const struct sender member = member_at(membership, i);
+        const struct slot *slot = member.slot;
+        if (!slot->has_broken || now_ms - slot->broken_ms < BROKEN_MS) {
             continue;
         }
-        const struct sender awaited = membership_member(membership, wait->role, wait->index);
-        if (is_there(waiter.slot) && is_there(awaited.slot)) {
-            *ret_waiter = waiter;
-            *ret_awaited = awaited;
+        const struct sender other =
+            membership_member(membership, slot->broken_role, slot->broken_index);
+        if (is_there(slot) && is_there(other.slot)) {
+            *ret_member = member;
+            *ret_other = other;
             return true;
         }
     }
     return false;
 }
 
-/* Whether the job may connect its members anew: it can go on, and has since it last began. */
+/* How many generations in a row, with this one, have begun at its step. */
+static uint32_t count_tries(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    uint32_t count = 0;
+    while (generation != NULL && count < generation->recovery_count &&
+           generation->recoveries[generation->recovery_count - 1 - count].begin_step ==
+               generation_begin_step(coordinator)) {
+        count++;
+    }
+    return count;
+}
+
+/* Whether members connect anew: the job has made a step since they last did, and has not begun at
+ * the same one again and again. */
 static bool may_renew(const struct coordinator *coordinator)
 {
     const struct membership *membership = &coordinator->membership;
@@ -266,28 +281,28 @@ static bool may_renew(const struct coordinator *coordinator)
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         has_moved = has_moved || membership->workers[i].step > generation_begin_step(coordinator);
     }
-    return has_moved && job_may_go_on(coordinator->job);
+    return has_moved && count_tries(coordinator) < TRIES_MAX;
 }
 
-enum status stalls_check_connections(const struct coordinator *coordinator,
-                                     struct sender *ret_culprit, char *ret_reason,
-                                     size_t reason_size)
+enum status stalls_check_connections(const struct coordinator *coordinator, uint64_t now_ms,
+                                     struct broken *ret_broken)
 {
-    struct sender waiter, awaited;
+    struct sender member, other;
     bool has_begun =
         coordinator->state == COORDINATOR_CONNECTING || coordinator->state == COORDINATOR_TRAINING;
-    if (!has_begun || !find_broken(&coordinator->membership, &waiter, &awaited)) {
+    if (!has_begun || !find_broken(&coordinator->membership, now_ms, &member, &other)) {
         return STATUS_OK;
     }
-    bool is_waiter = goes_first(&waiter, &awaited);
-    const struct stall stall = {.culprit = is_waiter ? waiter : awaited,
-                                .other = is_waiter ? awaited : waiter};
-    describe_pair(&stall, "their connection was closed", ret_reason, reason_size);
-    if (may_renew(coordinator)) {
-        return STATUS_AGAIN;
+    bool is_first = goes_first(&member, &other);
+    const struct stall stall = {.culprit = is_first ? member : other,
+                                .other = is_first ? other : member};
+    *ret_broken = (struct broken){.culprit = stall.culprit, .since_ms = member.slot->broken_ms};
+    describe_pair(&stall, "their connection was closed", ret_broken->reason,
+                  sizeof(ret_broken->reason));
+    if (!job_may_go_on(coordinator->job)) {
+        return STATUS_UNREACHABLE;
     }
-    *ret_culprit = stall.culprit;
-    return STATUS_TIMED_OUT;
+    return may_renew(coordinator) ? STATUS_AGAIN : STATUS_TIMED_OUT;
 }
 
 /* Whether a worker of a program of one's own makes no step until others do something: it has left

@@ -385,25 +385,30 @@ static void who_waits_for_the_coordinator_is_alive(void **state)
     close(manager);
 }
 
-static void a_connection_that_was_closed_is_said_instead_of_a_wait(void **state)
+/* Neither hides the other. */
+static void a_connection_that_was_closed_and_a_wait_are_told_by_turns(void **state)
 {
     (void)state;
     struct member member = {.self = {.role = ROLE_WORKER}};
-    const struct wire_wait wait = {.role = ROLE_WORKER, .index = 2, .what = WIRE_WAIT_CHUNK};
+    const struct wire_wait wait = {.role = ROLE_WORKER, .index = 1, .what = WIRE_WAIT_CHUNK};
     member_note_wait(&member, &wait, 1000);
-    assert_false(member.wait.is_broken);
+    assert_ptr_equal(member_tell_wait(&member, 1000), &member.wait);
     member_note_broken(&member, ROLE_WORKER, 2, 4000);
-    member_note_wait(&member, NULL, 4000); // it computes
-    assert_true(member.is_waiting && member.wait.is_broken);
-    assert_int_equal(member.wait.index, 2);
-    assert_int_equal(member.wait.waited_ms, 0); // since then, not as long as the wait before
-    member_note_broken(&member, ROLE_WORKER, 2, 4500);
-    member_note_wait(&member, &wait, 4500);
-    assert_true(member.wait.is_broken);
-    assert_int_equal(member.wait.waited_ms, 500);
-    member_note_broken(&member, ROLE_WORKER, 2, 4000 + MEMBER_BROKEN_MS);
-    member_note_wait(&member, &wait, 4000 + MEMBER_BROKEN_MS); // nobody has done anything about it
-    assert_false(member.wait.is_broken);
+    for (uint64_t now_ms = 4000; now_ms <= 60000; now_ms += 1000) {
+        member_note_broken(&member, ROLE_WORKER, 2, now_ms); // it is found again
+        const struct wire_wait *told = member_tell_wait(&member, now_ms);
+        assert_true(told->is_broken);
+        assert_int_equal(told->index, 2);
+        assert_int_equal(told->waited_ms, now_ms - 4000);
+        member_note_wait(&member, &wait, now_ms + 500);
+        told = member_tell_wait(&member, now_ms + 500);
+        assert_false(told->is_broken);
+        assert_int_equal(told->index, 1);
+        assert_int_equal(told->waited_ms, now_ms + 500 - 1000);
+    }
+    member_note_wait(&member, NULL, 61000); // it computes
+    assert_true(member_tell_wait(&member, 61000)->is_broken);
+    assert_null(member_tell_wait(&member, 61500));
 }
 
 int main(void)
@@ -422,7 +427,7 @@ int main(void)
         cmocka_unit_test(a_silent_coordinator_is_given_up),
         cmocka_unit_test(whoever_waits_for_the_coordinator_says_so_after_a_second),
         cmocka_unit_test(who_waits_for_the_coordinator_is_alive),
-        cmocka_unit_test(a_connection_that_was_closed_is_said_instead_of_a_wait),
+        cmocka_unit_test(a_connection_that_was_closed_and_a_wait_are_told_by_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,93 +99,6 @@ static void of_two_that_do_not_reach_each_other_the_higher_number_goes(void **st
     coordinator_finish(&story.coordinator);
 }
 
-/* Worker 3 says at a time that its connection to another has been closed for so long. */
-static void say_broken(struct story *story, uint32_t index, uint64_t closed_for_ms, uint64_t now_ms)
-{
-    struct wire_wait wait = for_chunk_of(index);
-    wait.is_broken = true;
-    wait.waited_ms = closed_for_ms;
-    const struct message heartbeat = {.kind = MESSAGE_HEARTBEAT, .step = 3, .wait = &wait};
-    story_give(story, 4, heartbeat, now_ms);
-    coordinator_tick(&story->coordinator, now_ms, 0);
-}
-
-static void two_whose_connection_was_closed_connect_anew_and_nobody_is_lost(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open_training(&story, WORKERS);
-    story.job.on_loss = ON_LOSS_REDEAL;
-    say_broken(&story, 1, 400, 1000); // a process that has ended is missed first
-    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
-    say_broken(&story, 1, 500, 1100);
-    assert_int_equal(story.coordinator.state, COORDINATOR_RENEWING);
-    assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
-    assert_int_equal(story.coordinator.workers_lost, 0);
-    assert_int_equal(membership_count(story.coordinator.membership.workers, WORKERS, SLOT_GONE), 0);
-    expect(story.coordinator.reason, "worker 3 (host node) and worker 1 (host node) do not reach "
-                                     "each other: their connection was closed");
-    coordinator_finish(&story.coordinator);
-}
-
-/* The second one is lost, by its own connection. */
-static void a_process_that_has_ended_is_lost_though_its_connections_were_closed(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open_training(&story, WORKERS);
-    story.job.on_loss = ON_LOSS_REDEAL;
-    deadlines_note_closed(&story.coordinator, 2, 1000);
-    say_broken(&story, 1, 900, 1900);
-    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
-    say_broken(&story, 1, 1100, 2100);
-    assert_int_equal(story.coordinator.workers_lost, 1);
-    expect(story.coordinator.reason, "worker 1 (host node, pid 101) was lost");
-    coordinator_finish(&story.coordinator);
-}
-
-static void one_that_has_made_its_last_step_may_close_its_connections(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open_training(&story, WORKERS);
-    story.job.on_loss = ON_LOSS_REDEAL;
-    story_done(&story, 2, "same", 900);
-    say_broken(&story, 1, 900, 1900);
-    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
-    coordinator_finish(&story.coordinator);
-}
-
-static void a_job_that_may_not_go_on_fails_at_once_with_both_named(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open_training(&story, WORKERS);
-    story.job.on_loss = ON_LOSS_FAIL;
-    say_broken(&story, 1, 600, 1000);
-    assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
-    expect(story.coordinator.reason, "worker 3 (host node) and worker 1 (host node) do not reach "
-                                     "each other: their connection was closed");
-    coordinator_finish(&story.coordinator);
-}
-
-/* Otherwise a network that closes each new connection would keep the job busy for ever. */
-static void two_whose_connection_is_closed_again_before_a_step_lose_one(void **state)
-{
-    (void)state;
-    struct story story;
-    struct generation generation = {.number = 1};
-    story_open_training(&story, WORKERS);
-    story.job.on_loss = ON_LOSS_REDEAL;
-    story.coordinator.generation = &generation;
-    story.coordinator.begin_step = 3;
-    say_broken(&story, 1, 600, 1000);
-    assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
-    assert_int_equal(story.coordinator.workers_lost, 1);
-    assert_int_equal(story.coordinator.membership.workers[3].state, SLOT_GONE);
-    coordinator_finish(&story.coordinator);
-}
-
 /* Of a job that trains; workers are peers from 1, servers from 10. */
 static void open_with_servers(struct story *story, uint32_t workers, uint32_t servers)
 {
@@ -477,11 +390,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_that_computes_is_named_with_one_that_waits_for_it),
         cmocka_unit_test(of_two_that_do_not_reach_each_other_the_higher_number_goes),
-        cmocka_unit_test(two_whose_connection_was_closed_connect_anew_and_nobody_is_lost),
-        cmocka_unit_test(a_process_that_has_ended_is_lost_though_its_connections_were_closed),
-        cmocka_unit_test(one_that_has_made_its_last_step_may_close_its_connections),
-        cmocka_unit_test(a_job_that_may_not_go_on_fails_at_once_with_both_named),
-        cmocka_unit_test(two_whose_connection_is_closed_again_before_a_step_lose_one),
         cmocka_unit_test(of_a_circle_with_servers_nobody_is_named_alone),
         cmocka_unit_test(a_circle_is_told_from_one_of_its_members_on),
         cmocka_unit_test(what_names_nobody_counts_as_nothing),
