@@ -251,16 +251,11 @@ enum status link_begin_phase(struct link *link, const struct message *message,
     return status == STATUS_OK ? member_connected(&link->member) : status;
 }
 
-/* Whether workers exchange with servers in this phase, which have to be known. */
-static bool has_servers(const struct link *link)
-{
-    return link->phases.list[link->phase_index].mode.kind != MODE_RING;
-}
-
 enum status link_run_phase(struct link *link)
 {
     // By now the shards of this phase have memory of their own to offer.
-    enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers(link));
+    bool has_servers = link->phases.list[link->phase_index].mode.kind != MODE_RING;
+    enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers);
     return status == STATUS_OK ? exchange_start(link->exchange) : status;
 }
 
@@ -285,8 +280,11 @@ void link_note_broken(struct link *link, uint64_t now_ms)
 {
     enum member_role role;
     uint32_t index;
-    if (link->exchange != NULL &&
-        neighbours_find_broken(&link->neighbours, has_servers(link), link->channel->transport,
+    if (link->exchange == NULL) {
+        return;
+    }
+    bool has_servers = link->exchange->options.mode != MODE_RING; // the trainer may be in the next
+    if (neighbours_find_broken(&link->neighbours, has_servers, link->channel->transport,
                                link->departures, &role, &index)) {
         member_note_broken(&link->member, role, index, now_ms);
     }
