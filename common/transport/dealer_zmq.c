@@ -133,10 +133,20 @@ static bool has_waiting(const struct dealer *dealer)
            (events & ZMQ_POLLIN) != 0;
 }
 
-bool dealer_has_left(struct dealer *dealer)
+bool dealer_has_left(struct dealer *dealer, bool wakes)
 {
     dealer->notes_end = true;
+    dealer->wakes_at_end = dealer->wakes_at_end || wakes;
+    if (!dealer->wakes_at_end) {
+        dealer_watch(dealer);
+    }
     return dealer->has_left && !has_waiting(dealer);
+}
+
+void *dealer_waker(const struct dealer *dealer)
+{
+    bool wakes = dealer->handshake != HANDSHAKE_DONE || dealer->wakes_at_end;
+    return wakes ? dealer->monitor : NULL;
 }
 
 static enum handshake judge(const struct dealer *dealer, const struct monitor_event *event)

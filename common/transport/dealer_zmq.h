@@ -17,6 +17,7 @@ struct dealer {
     void *monitor; // until its handshake is done, unless its end is to be noted; then NULL
     enum handshake handshake;
     bool notes_end, has_left; // whether to note that its connection was closed; it was
+    bool wakes_at_end;        // and whether that ends a wait
     bool has_keys;            // this side shows some
     uint32_t broken_count;    // handshakes in a row that the peer broke off
     int descriptor;           // libzmq's, of its connection when that was made; -1: none was
@@ -41,8 +42,11 @@ bool dealer_is_near(const struct dealer *dealer);
 /* As transport_explain. */
 const char *dealer_explain(const struct dealer *dealer);
 
-/* As transport_has_left. */
-bool dealer_has_left(struct dealer *dealer);
+/* As transport_has_left, if it wakes, or transport_was_closed. */
+bool dealer_has_left(struct dealer *dealer, bool wakes);
+
+/* Its monitor, if what that says is to end a wait; otherwise NULL. */
+void *dealer_waker(const struct dealer *dealer);
 
 /* Takes what its monitor says. Logs handshakes that fail, once for each kind. */
 void dealer_watch(struct dealer *dealer);

@@ -245,7 +245,12 @@ struct departures *transport_note_departures(struct transport *transport)
 
 bool transport_has_left(struct transport *transport, uint64_t peer)
 {
-    return dealer_has_left(&transport->dealers[peer]);
+    return dealer_has_left(&transport->dealers[peer], true);
+}
+
+bool transport_was_closed(struct transport *transport, uint64_t peer)
+{
+    return dealer_has_left(&transport->dealers[peer], false);
 }
 
 enum handshake transport_handshake(const struct transport *transport, uint64_t peer)
@@ -402,7 +407,7 @@ static int list_items(const struct transport *transport, zmq_pollitem_t items[IT
     count = add_item(items, count, transport->guard.monitor);
     count = add_item(items, count, transport->guard.zap);
     for (uint32_t i = 0; i < transport->dealer_count; i++) {
-        count = add_item(items, count, transport->dealers[i].monitor);
+        count = add_item(items, count, dealer_waker(&transport->dealers[i]));
     }
     *ret_served = count;
     count = add_item(items, count, transport->router);
@@ -442,11 +447,8 @@ static enum event wait_for_event(struct transport *transport, int timeout_ms)
 /* What is left of a timeout, -1: all time there is. */
 static int time_left_ms(uint64_t deadline_ms)
 {
-    if (deadline_ms == UINT64_MAX) {
-        return -1;
-    }
-    uint64_t now_ms = clock_now_ms();
-    return deadline_ms > now_ms ? (int)(deadline_ms - now_ms) : 0;
+    uint64_t now_ms = deadline_ms != UINT64_MAX ? clock_now_ms() : 0;
+    return now_ms == 0 ? -1 : deadline_ms > now_ms ? (int)(deadline_ms - now_ms) : 0;
 }
 
 enum status transport_receive(struct transport *transport, int timeout_ms,

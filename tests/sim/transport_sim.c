@@ -149,6 +149,11 @@ struct departures *transport_note_departures(struct transport *transport)
     return &transport->departures;
 }
 
+bool transport_was_closed(struct transport *transport, uint64_t peer)
+{
+    return transport_has_left(transport, peer);
+}
+
 bool transport_has_left(struct transport *transport, uint64_t peer)
 {
     bool has_waiting = false;

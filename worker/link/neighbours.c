@@ -20,7 +20,7 @@ bool neighbours_read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTE
 /* Whether the connection to a peer of another host was closed. One within a host does not break. */
 static bool has_left(struct transport *transport, uint64_t peer)
 {
-    return !transport_is_near(transport, peer) && transport_has_left(transport, peer);
+    return !transport_is_near(transport, peer) && transport_was_closed(transport, peer);
 }
 
 static enum status connect_place(struct channel *channel, const struct job *job, const char *line,
