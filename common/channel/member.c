@@ -412,20 +412,10 @@ void member_note_wait(struct member *member, const struct wire_wait *wait, uint6
     member->wait.waited_ms = now_ms - member->waiting_since_ms;
 }
 
-/* What a member of one role gets from one of the other. */
-static enum wire_wait_for wait_of(enum member_role own, enum member_role other)
-{
-    if (own == ROLE_SERVER) {
-        return WIRE_WAIT_GRADIENTS;
-    }
-    return other == ROLE_WORKER ? WIRE_WAIT_CHUNK : WIRE_WAIT_PARAMS;
-}
-
 void member_note_broken(struct member *member, enum member_role role, uint32_t index,
                         uint64_t now_ms)
 {
-    const struct wire_wait broken = {
-        .role = role, .index = index, .what = wait_of(member->self.role, role), .is_broken = true};
+    const struct wire_wait broken = {.role = role, .index = index, .is_broken = true};
     if (!member->has_broken || !is_same_wait(&broken, &member->broken)) {
         member->broken_ms = now_ms;
     }

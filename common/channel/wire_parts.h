@@ -196,8 +196,8 @@ struct wire_collect {
 
 enum wire_wait_for { WIRE_WAIT_CHUNK, WIRE_WAIT_PARAMS, WIRE_WAIT_GRADIENTS, WIRE_WAIT_COUNT };
 
-/* The member that an idle one waits for, and for what; or one to which its connection was closed.
- */
+/* The member that an idle one waits for, and for what; or, if is_broken, the one to which its data
+ * connection was closed: that is no wait, and the sender may be computing. */
 struct wire_wait {
     enum member_role role; // of the one that it waits for
     uint32_t index;        // a worker among the job's processes, or a shard
@@ -206,8 +206,7 @@ struct wire_wait {
     uint64_t taken;        // chunks that have come from the awaited one since the phase began
     uint32_t given_count;  // processes of the job; 0: it does not wait for a chunk
     const uint64_t *given; // (given_count) chunks that went to each since the phase began; borrowed
-    bool
-        is_broken; // no wait: the data connection to that one was closed, and this may be computing
+    bool is_broken;        // then role, index and waited_ms alone count
 };
 
 #define WIRE_NO_TICKET UINT32_MAX // of a loan that need not be returned

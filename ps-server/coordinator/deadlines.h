@@ -63,6 +63,7 @@ static inline double deadlines_seconds(uint64_t from_ms, uint64_t to_ms)
  * seconds. */
 enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
                          struct sender *ret_culprit, char *ret_reason, size_t reason_size);
+
 /* Two live members whose connection was closed. */
 struct broken {
     struct sender culprit; // the one that has to go, if one has to

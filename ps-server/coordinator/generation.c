@@ -130,7 +130,8 @@ static void conclude_without(struct coordinator *coordinator, const char *senten
     coordinator_conclude(coordinator, now_ms);
 }
 
-static void note_lost(struct coordinator *coordinator, const struct sender *lost, uint64_t now_ms)
+void generation_note_lost(struct coordinator *coordinator, const struct sender *lost,
+                          uint64_t now_ms)
 {
     if (lost->slot != NULL) {
         coordinator->workers_lost +=
@@ -147,7 +148,7 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
         return;
     }
     bool is_news = lost->slot == NULL || lost->slot->state != SLOT_GONE;
-    note_lost(coordinator, lost, now_ms);
+    generation_note_lost(coordinator, lost, now_ms);
     newcomers_tidy(&coordinator->newcomers, now_ms);
     if (coordinator->state == COORDINATOR_TRAINING && generation_is_done(coordinator)) {
         bool is_lacked = lost->slot != NULL && checkpoint_schedule_lacks(coordinator, lost);
@@ -172,7 +173,7 @@ void generation_lose_killed(struct coordinator *coordinator, const char *sentenc
     char why[COORDINATOR_REASON_BYTES];
     if (coordinator->state == COORDINATOR_RENEWING &&
         generation_may_follow(coordinator, lost, why, sizeof(why))) {
-        note_lost(coordinator, lost, now_ms);
+        generation_note_lost(coordinator, lost, now_ms);
         coordinator_amend(coordinator, STATUS_AGAIN, sentence, lost);
     } else {
         generation_lose(coordinator, STATUS_UNREACHABLE, sentence, lost, now_ms);

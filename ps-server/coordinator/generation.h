@@ -87,8 +87,13 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms);
 
-/* The same of one that was killed, as the launcher says. If the job is about to go on, that is a
- * better reason than what others have said of their connections. */
+/* Marks a member as gone, and counts it if it is a worker that was there. None, if its slot is
+ * NULL. */
+void generation_note_lost(struct coordinator *coordinator, const struct sender *lost,
+                          uint64_t now_ms);
+
+/* The same as generation_lose, of one that was killed, as the launcher says. If the job is about to
+ * go on, that is a better reason than what others have said of their connections. */
 void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
                             const struct sender *lost, uint64_t now_ms);
 

@@ -120,12 +120,6 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
     return false;
 }
 
-static void note_gone(struct coordinator *coordinator, const struct sender *member, uint64_t now_ms)
-{
-    coordinator->workers_lost +=
-        membership_note_gone(&coordinator->membership, member, coordinator->job->servers, now_ms);
-}
-
 static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
                       uint64_t now_ms)
 {
@@ -150,11 +144,11 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
         return; // the job goes on without it already
     }
     if (has_failed) { // a program's own failure is no loss that others go on from
-        note_gone(coordinator, &culprit, now_ms);
+        generation_note_lost(coordinator, &culprit, now_ms);
         coordinator_close(coordinator, STATUS_UNREACHABLE, news->sentence,
                           culprit.slot != NULL ? &culprit : NULL, now_ms);
     } else if (is_over) {
-        note_gone(coordinator, &culprit, now_ms);
+        generation_note_lost(coordinator, &culprit, now_ms);
         coordinator_amend(coordinator, verdict, news->sentence, &culprit);
     } else if (news->kind == LAUNCHER_ENDED) {
         generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);
