@@ -189,6 +189,63 @@ matches() # TEXT PATTERN
     [[ $1 =~ ^($2)$ ]]
 }
 
+# There are thousands of includes, of few files and headers: what the tables say of one is looked for once.
+narrower_files=() narrower_headers=() library_headers=() library_files=()
+declare -A pure=() narrower_row=() library_rows=() # by file, by file, by header
+
+# Splits the rows of a table into two arrays.
+read_table() # TABLE RET_FIRSTS RET_SECONDS
+{
+    local first second
+    local -n ret_firsts=$2 ret_seconds=$3
+    while read -r first second; do
+        if [ -n "$first" ]; then
+            ret_firsts+=("$first")
+            ret_seconds+=("$second")
+        fi
+    done <<<"$1"
+}
+
+is_pure() # FILE
+{
+    if [ -z "${pure[$1]-}" ]; then
+        pure[$1]=no
+        if matches "$1" "$pure_files"; then
+            pure[$1]=yes
+        fi
+    fi
+    [ "${pure[$1]}" = yes ]
+}
+
+# Sets narrower_row of a file to the first row for it, or "none".
+find_narrower_row() # FILE
+{
+    local row
+    if [ -z "${narrower_row[$1]-}" ]; then
+        narrower_row[$1]=none
+        for row in "${!narrower_files[@]}"; do
+            if matches "$1" "${narrower_files[row]}"; then
+                narrower_row[$1]=$row
+                break
+            fi
+        done
+    fi
+}
+
+# Sets library_rows of a header to all rows for it.
+find_library_rows() # HEADER
+{
+    local row
+    if [ -z "${library_rows[$1]-}" ]; then
+        library_rows[$1]=' '
+        for row in "${!library_headers[@]}"; do
+            if matches "$1" "${library_headers[row]}"; then
+                library_rows[$1]+="$row "
+            fi
+        done
+    fi
+}
+
 declare -A may_use=() # by room: " ROOM ROOM ... "
 
 # Reads the table of rooms. One that names a room below itself could close a circle.
@@ -211,18 +268,16 @@ read_rooms()
 
 check_ours() # FILE LINE HEADER
 {
-    local files headers room=${1%/*}
+    local row room=${1%/*}
     if [[ $1 == bench/* || $1 == tests/* ]]; then
         matches "$3" "$our_folders/.*\.(h|inc)" || report "$1" "$2" "must not include \"$3\""
         return
     fi
-    while read -r files headers; do
-        if [ -n "$files" ] && matches "$1" "$files"; then
-            matches "$3" "$headers" || report "$1" "$2" "must not include \"$3\""
-            return
-        fi
-    done <<<"$narrower"
-    if [ -z "${may_use[$room]-}" ]; then
+    find_narrower_row "$1"
+    row=${narrower_row[$1]}
+    if [ "$row" != none ]; then
+        matches "$3" "${narrower_headers[row]}" || report "$1" "$2" "must not include \"$3\""
+    elif [ -z "${may_use[$room]-}" ]; then
         report "$1" "$2" "$room is no room; the table of rooms says what a folder may include"
     elif [[ $3 != */* || ${may_use[$room]} != *" ${3%/*} "* ]]; then
         report "$1" "$2" "must not include \"$3\""
@@ -231,15 +286,14 @@ check_ours() # FILE LINE HEADER
 
 check_library() # FILE LINE HEADER
 {
-    local headers files
-    if matches "$1" '(bench|tests)/.*'; then
+    local row
+    if [[ $1 == bench/* || $1 == tests/* ]]; then
         return
     fi
-    while read -r headers files; do
-        if [ -n "$headers" ] && matches "$3" "$headers" && ! matches "$1" "$files"; then
-            report "$1" "$2" "must not include <$3>; only $files may"
-        fi
-    done <<<"$libraries"
+    find_library_rows "$3"
+    for row in ${library_rows[$3]}; do
+        matches "$1" "${library_files[row]}" || report "$1" "$2" "must not include <$3>; only ${library_files[row]} may"
+    done
 }
 
 check_include() # FILE LINE TEXT
@@ -255,7 +309,7 @@ check_include() # FILE LINE TEXT
         check_ours "$1" "$2" "$header"
     fi
     check_library "$1" "$2" "$header"
-    if matches "$1" "$pure_files" && matches "$header" "$pure_never_includes"; then
+    if is_pure "$1" && matches "$header" "$pure_never_includes"; then
         report "$1" "$2" "is pure, and must not include $header"
     fi
 }
@@ -272,7 +326,7 @@ check_words()
         fi
     done < <(grep -rnoE "$onednn_words" --include='*.[ch]' "${folders[@]}")
     while IFS=: read -r file line text; do
-        if matches "$file" "$pure_files"; then
+        if is_pure "$file"; then
             report "$file" "$line" "is pure, and must not call ${text%%(*}"
         fi
     done < <(grep -rnoE "\<($pure_never_calls) *\(" --include='*.[ch]' "${folders[@]}")
@@ -290,6 +344,8 @@ if [ "${#folders[@]}" -eq 0 ]; then
 fi
 
 read_rooms
+read_table "$narrower" narrower_files narrower_headers
+read_table "$libraries" library_headers library_files
 while IFS=: read -r file line text; do
     check_include "$file" "$line" "$text"
 done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' \

@@ -89,13 +89,17 @@ check_first_lines()
 
 check_header_guards()
 {
-    local file guard
-    for file in "${c_files[@]}"; do
-        if [[ $file != *.h ]]; then
-            continue
-        fi
+    local file line guard
+    declare -A is_guarded=()
+    while IFS=: read -r file line; do
         guard=${file//[^A-Za-z0-9]/_}
-        if ! grep -qE "^#ifndef ${guard^^}\$" "$file"; then
+        if [ "$line" = "#ifndef ${guard^^}" ]; then
+            is_guarded[$file]=yes
+        fi
+    done < <(grep -HE '^#ifndef ' "${c_files[@]}")
+    for file in "${c_files[@]}"; do
+        if [[ $file == *.h && -z ${is_guarded[$file]-} ]]; then
+            guard=${file//[^A-Za-z0-9]/_}
             report "$file" 1 "the include guard must be ${guard^^}"
         fi
     done
@@ -138,14 +142,18 @@ check_folder_sizes()
 # together with its folder.
 is_named_by_meson() # FILE
 {
-    local folder tail=${1%/*}
-    folder=$tail
-    while ! grep -qsF "${1##*/}" "$folder/meson.build"; do
+    local folder=${1%/*} name=${1##*/} text
+    local with_folder=${folder##*/}/$name
+    while [[ ${meson_text[$folder]-} != *"$name"* ]]; do
         if [ "$folder" = . ]; then
-            grep -rqsF --include=meson.build "${tail##*/}/${1##*/}" .
-            return
+            for text in "${meson_text[@]}"; do
+                if [[ $text == *"$with_folder"* ]]; then
+                    return 0
+                fi
+            done
+            return 1
         fi
-        folder=$(dirname "$folder")
+        [[ $folder == */* ]] && folder=${folder%/*} || folder=.
     done
 }
 
@@ -154,6 +162,12 @@ is_named_by_meson() # FILE
 check_is_built()
 {
     local file
+    declare -A meson_text=() # by folder
+    while IFS= read -r file; do
+        file=${file#./}
+        [[ $file == */* ]] || file=./$file
+        meson_text[${file%/*}]=$(<"$file")
+    done < <(find . -name meson.build -not -path './build/*')
     for file in "${c_files[@]}"; do
         if [[ $file == *.c && $file != tests/fuzz/fuzz_* ]] && ! is_named_by_meson "$file"; then
             report "$file" 1 "no meson.build names it"
