@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # What tests/run builds and leaves out: tests are chosen by what they can start, work of later gates
-# ends with the gate beside it, and clang-tidy goes on where it was.
+# ends with the gate beside it, clang-tidy goes on where it was, and no test is in two gates.
+#
+# usage: plant_gates.sh BUILD
 set -u
+tests_of_build=$1/meson-info/intro-tests.json
 tests=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(mktemp -d) || exit 2
 trap 'rm -rf "$folder"' EXIT
@@ -151,6 +154,25 @@ tidy()
 expect "a finding fails" "bad.c good.c 123" "$(tidy good.c bad.c)"
 expect "a file without a finding is not looked at again" "bad.c other.c 123" "$(tidy good.c bad.c other.c)"
 expect "nothing is left to look at" "0" "$(tidy good.c other.c)"
+
+# ---- suites ----
+
+# Tests that two gates would run, or that the sanitizers would leave out and have.
+in_two()
+{
+    python3 -c '
+import json, sys
+gates = [{"thorough", "extended"}, {"slow"}, {"long"}]
+for test in json.load(open(sys.argv[1], encoding="utf-8")):
+    suites = {suite.split(":")[-1] for suite in test["suite"]}
+    if sum(not suites.isdisjoint(gate) for gate in gates) > 1 or {"thorough", "extended"} <= suites:
+        print(test["name"])' "$1"
+}
+expect "no test has suites of two gates" "" "$(in_two "$tests_of_build")"
+for suites in '"slow", "x:thorough"' '"thorough", "extended"'; do
+    echo "[{\"name\": \"twice\", \"suite\": [\"x:e2e\", $suites]}]" >"$folder/twice.json"
+    expect "one that has $suites is named" "twice" "$(in_two "$folder/twice.json")"
+done
 
 echo "1..$number"
 exit "$failed"
