@@ -21,6 +21,10 @@
 #define HOST \
     "{\"name\": \"h\", \"count\": 4, \"switch\": \"s\", \"nic\": \"1 Gbit/s\", \"latency\": "
 
+#define NAMED(name, count)                                                                      \
+    "{\"name\": \"" name "\", \"count\": " count ", \"switch\": \"s\", \"nic\": \"1 Gbit/s\", " \
+    "\"latency\": \"1 us\"}"
+
 static struct costs costs;
 
 static void write_file(const char *text, char ret_path[32])
@@ -152,7 +156,16 @@ static void test_networks(void **state)
         {"{\"measured\": [], \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}]}",
          "measured has to be an object of texts"},
         {"{\"errors\": {\"latency\": 0.1}, \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST
-         "\"1 us\", \"cores\": 2, \"machine\": \"m\"}, " HOST "\"1 us\", \"cores\": 2}]}",
+         "\"1 us\", \"cores\": 2, \"machine\": \"m\"}, {\"name\": \"g\", \"switch\": \"s\", "
+         "\"nic\": \"1 Gbit/s\", \"latency\": \"1 us\", \"cores\": 2}]}",
+         ""},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}, " HOST "\"1 us\"}]}",
+         "hosts[1].name makes a host h0, as hosts[0] does; hosts need names of their own"},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" NAMED("h1", "1") ", " NAMED("h",
+                                                                                        "11") "]}",
+         "hosts[1].name makes a host h10, as hosts[0] does"},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" NAMED("h1", "1") ", " NAMED("h",
+                                                                                        "10") "]}",
          ""},
         {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\", \"machine\": \"m\"}]}",
          "hosts[0].cores is missing: hosts share those of their machine"},
