@@ -486,6 +486,9 @@ enum exit_code command_predict(int argc, char **argv)
     if (study != NULL && faults != NULL && costs != NULL) {
         code = run(argc, argv, study, faults, costs);
     }
+    if (study != NULL) {
+        study_finish(study);
+    }
     free(costs);
     free(faults);
     free(study);

@@ -3,8 +3,10 @@
 
 #include "common/base/log.h"
 #include "deploy/predict/study/parallel.h"
+#include "deploy/predict/study/study_links.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Each of these takes the cost of a limiter out of a basis. False: there was none. */
@@ -265,7 +267,10 @@ enum status study_measure(const struct study *study, const struct basis *basis,
         status = tell_if_long(study, basis);
     }
     if (status == STATUS_OK) {
-        status = study_predict(study, basis, &point->made);
+        struct prediction_extent extent = study_extent(study);
+        extent.link_bytes = point->link_bytes;
+        status =
+            prediction_make(&basis->job, &basis->costs, &basis->network, &extent, &point->made);
     }
     if (status == STATUS_OK) {
         point->speed_up = point->made.images_per_s / alone;
@@ -315,7 +320,12 @@ static enum status make_point(void *context, size_t index)
     enum status status = study_make_basis(study, point, &basis);
     if (status == STATUS_OK) {
         point->servers = basis->job.servers;
-        status = study_measure(study, basis, point);
+        free(point->link_bytes);
+        point->link_bytes = calloc(basis->network.link_count, sizeof(*point->link_bytes));
+        status = point->link_bytes != NULL ? study_measure(study, basis, point) : STATUS_NO_MEMORY;
+    }
+    if (status == STATUS_OK) {
+        status = study_links_complete(basis, point->link_bytes);
     }
     if (status == STATUS_OK) {
         status = study_find_interval(study, basis, point);
@@ -363,6 +373,14 @@ enum status study_make(struct study *study)
     }
     return parallel_run(study->point_count * (1 + study->what_if_count), study->threads, make_point,
                         study);
+}
+
+void study_finish(struct study *study)
+{
+    for (size_t i = 0; i < sizeof(study->points) / sizeof(study->points[0]); i++) {
+        free(study->points[i].link_bytes);
+        study->points[i].link_bytes = NULL;
+    }
 }
 
 struct study_design_text study_design_text(struct study_design design)

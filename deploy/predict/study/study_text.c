@@ -1,6 +1,7 @@
 /* Predictions as a table, and as JSON. */
 #include "deploy/predict/study/study.h"
 #include "deploy/predict/study/study_basis.h"
+#include "deploy/predict/study/study_links.h"
 #include "deploy/predict/study/study_target.h"
 
 #include <string.h>
@@ -163,6 +164,7 @@ void study_print(const struct study *study, FILE *stream)
     if (has_late || has_reduced) {
         fputc('\n', stream);
     }
+    study_links_print(study, stream);
     print_intervals(study, stream);
     study_target_print_unknown(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
@@ -201,6 +203,9 @@ void study_print_what_ifs(const struct study *study, FILE *stream)
     }
     fprintf(stream, "\nA factor changes the value that the files have: of times 0.5x is quicker, "
                     "of bandwidths 2x is.\n");
+    for (size_t i = 0; i < study->what_if_count; i++) {
+        what_if_print_bandwidths(&study->what_ifs[i], stream);
+    }
 }
 
 void study_print_left_out(const struct study *study, FILE *stream)
@@ -259,6 +264,7 @@ json_t *study_points_json(const struct study *study, const struct what_if *what_
             continue;
         }
         json_t *object = point_json(study, point);
+        json_object_set_new(object, "links", study_links_json(study, point));
         study_target_add_json(study, point, object);
         if (point->has_interval) {
             json_object_set_new(object, "images_per_s_low", json_real(point->images_per_s_low));
