@@ -127,6 +127,11 @@ void study_print_basis(const struct study *study, FILE *stream)
     quantity_format(costs_compute_s(study->costs), QUANTITY_TIME, compute);
     fprintf(stream, "%s: %u images a step, computed in %s; %s a message at each end\n",
             study->costs_file, study->costs->batch, compute, message);
+    if (study->costs->line_from > 0) {
+        fprintf(stream, "  times are %s from those of %u and %u images\n",
+                costs_are_extrapolated(study->costs) ? "extrapolated" : "interpolated",
+                study->costs->line_from, study->costs->line_to);
+    }
     print_costs(study->costs, stream);
     fprintf(stream, "%s: %u host%s\n", study->network_file, network->host_count,
             network->host_count == 1 ? "" : "s");

@@ -50,6 +50,9 @@ static const char *cores_gap(const struct study *study)
                  "workers share cores: the network gives no cores";
 }
 
+static const char batch_gap[] =
+    "no run had this batch: times lie on a line through those of two others";
+
 /* What the costs lack for the job; NULL: nothing. */
 static const char *missing_costs(const struct study *study)
 {
@@ -213,6 +216,9 @@ void study_print_left_out(const struct study *study, FILE *stream)
     char origin[ORIGIN_BYTES];
     format_origin(study, origin);
     fprintf(stream, "\nWhat the model leaves out:\n- %s\n- %s\n", origin, cores_gap(study));
+    if (study->costs->line_from > 0) {
+        fprintf(stream, "- %s\n", batch_gap);
+    }
     if (missing_costs(study) != NULL) {
         fprintf(stream, "- %s\n", missing_costs(study));
     }
@@ -288,6 +294,9 @@ static json_t *left_out_json(const struct study *study)
     format_origin(study, origin);
     json_array_append_new(gaps, json_string(origin));
     json_array_append_new(gaps, json_string(cores_gap(study)));
+    if (study->costs->line_from > 0) {
+        json_array_append_new(gaps, json_string(batch_gap));
+    }
     if (missing_costs(study) != NULL) {
         json_array_append_new(gaps, json_string(missing_costs(study)));
     }
@@ -308,10 +317,16 @@ json_t *study_json(const struct study *study)
     }
     // Without memory one of the parts is NULL, and then the whole is.
     codec_text(&study->job.compress, codec);
-    return json_pack("{s:s, s:s, s:I, s:s, s:f, s:I, s:I, s:o, s:o, s:o}", "costs",
-                     study->costs_file, "network", study->network_file, "batch",
-                     (json_int_t)study->costs->batch, "compress", codec, "bucket_mb",
-                     study->job.bucket_mb, "seed", (json_int_t)study->job.seed, "steps",
-                     (json_int_t)study->counted, "points", study_points_json(study, NULL),
-                     "what_ifs", what_ifs, "left_out", left_out_json(study));
+    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:f, s:I, s:I, s:o, s:o, s:o}", "costs",
+                               study->costs_file, "network", study->network_file, "batch",
+                               (json_int_t)study->costs->batch, "compress", codec, "bucket_mb",
+                               study->job.bucket_mb, "seed", (json_int_t)study->job.seed, "steps",
+                               (json_int_t)study->counted, "points", study_points_json(study, NULL),
+                               "what_ifs", what_ifs, "left_out", left_out_json(study));
+    if (study->costs->line_from > 0) {
+        json_object_set_new(object, "batch_from",
+                            json_pack("[I, I]", (json_int_t)study->costs->line_from,
+                                      (json_int_t)study->costs->line_to));
+    }
+    return object;
 }

@@ -1,5 +1,5 @@
 /* Tests of what costs and networks are refused for, and of ways through networks. */
-#include "deploy/predict/basis/costs.h"
+#include "deploy/predict/basis/cost_batches.h"
 #include "deploy/predict/basis/fields.h"
 #include "deploy/predict/basis/network.h"
 #include "tests/support/common/captured_log.h"
@@ -43,7 +43,8 @@ static void check(bool is_network, const char *text, const char *why)
     struct network network;
     write_file(text, path);
     captured_log_begin();
-    enum status status = is_network ? network_read(path, &network) : costs_read(path, &costs);
+    enum status status =
+        is_network ? network_read(path, &network) : cost_batches_take(path, 0, &costs);
     const char *log = captured_log_end();
     unlink(path);
     if (is_network && status == STATUS_OK) {
@@ -292,7 +293,7 @@ static void every_cost_is_taken(void **state)
                "\"carriage\": \"10 GB/s\", \"messages-first\": true, \"crowding\": 1.2,"
                "\"turns\": 1.3, \"whole-layers\": true}",
                path);
-    assert_int_equal(costs_read(path, &costs), STATUS_OK);
+    assert_int_equal(cost_batches_take(path, 0, &costs), STATUS_OK);
     unlink(path);
     const double times[] = {costs.optimizer_s, costs.message_s, costs.input_s,
                             costs.carriage_message_s};

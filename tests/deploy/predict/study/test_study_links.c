@@ -21,7 +21,14 @@ static struct network network;
 static int set_up(void **state)
 {
     (void)state;
-    predictions_read_star(&network);
+    predictions_read_network("{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", "
+                             "\"count\": 1024, \"nic\": "
+                             "\"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}, "
+                             "{\"name\": \"p\", \"count\": 2, "
+                             "\"workers\": 0, \"servers\": 1, \"nic\": \"10 Gbit/s\", \"latency\": "
+                             "\"10 us\", \"switch\": "
+                             "\"s\"}]}",
+                             &network);
     predictions_reset_costs(PARAMETERS, &costs);
     costs.layers[0].backward_s = 0.01;
     return 0;
@@ -43,6 +50,7 @@ static struct study *make(enum mode_kind mode, uint32_t workers, uint32_t server
     study->network = &network;
     study->job = predictions_job(mode, workers, servers, ALL_REDUCE_CHOICE_RING);
     study->counted = 4;
+    study->job.bucket_mb = workers > 64 ? 0.25 : 1;
     study->designs[0] = (struct study_design){{.kind = mode}, servers};
     study->workers[0] = workers;
     study->design_count = study->worker_count = 1;
@@ -79,14 +87,14 @@ static void links_of_a_ring_carry_what_its_closed_form_says(void **state)
 static void links_that_nobody_simulates_have_what_those_like_them_carry(void **state)
 {
     (void)state;
-    struct study *study = make(MODE_RING, 64, 0);
+    struct study *study = make(MODE_RING, 1024, 0);
     assert_true(study->points[0].made.is_reduced);
-    check_hosts(study, 0, 64, 2 * 63 / 64.0 * VALUE_BYTES);
+    check_hosts(study, 0, 1024, 2 * 1023 / 1024.0 * VALUE_BYTES);
     destroy(study);
-    study = make(MODE_PS_SYNC, 64, 1);
+    study = make(MODE_PS_SYNC, 1024, 2);
     assert_true(study->points[0].made.is_reduced);
-    check_hosts(study, 0, 64, VALUE_BYTES);
-    check_hosts(study, 64, 1, 64 * VALUE_BYTES);
+    check_hosts(study, 0, 1024, VALUE_BYTES);
+    check_hosts(study, 1024, 2, 1024 * VALUE_BYTES / 2);
     destroy(study);
 }
 
