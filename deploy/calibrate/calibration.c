@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "deploy/calibrate/calibration_codes.h"
 #include "deploy/calibrate/calibration_cores.h"
+#include "deploy/calibrate/calibration_launch.h"
 #include "deploy/calibrate/calibration_layers.h"
 #include "deploy/calibrate/calibration_links.h"
 #include "deploy/calibrate/calibration_unseen.h"
@@ -393,6 +394,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
                            ret_calibration);
     calibration_take_cores(maker.runs, maker.run_count, maker.narrowest, ret_calibration);
     calibration_take_links(maker.runs, maker.run_count, known, ret_calibration);
+    calibration_take_launch(runs, run_count, ret_calibration);
     calibration_take_unseen(maker.runs, maker.run_count, ret_calibration);
     return STATUS_OK;
 }

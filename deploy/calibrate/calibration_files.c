@@ -153,6 +153,18 @@ static void set_cores(json_t *object, const struct costs *costs)
     }
 }
 
+static void set_launch(json_t *object, const struct launch_costs *launch)
+{
+    if (launch->is_given) {
+        json_t *own = json_object();
+        set_quantity(own, "agents", launch->agents_s, QUANTITY_TIME);
+        set_quantity(own, "job", launch->job_s, QUANTITY_TIME);
+        set_quantity(own, "process", launch->process_s, QUANTITY_TIME);
+        set_quantity(own, "join", launch->join_s, QUANTITY_TIME);
+        json_object_set_new(object, "launch", own);
+    }
+}
+
 /* Those that are known. */
 static void set_errors(json_t *object, const struct cost_errors *errors)
 {
@@ -209,6 +221,7 @@ static json_t *costs_json(const struct calibration *calibration)
     }
     set_spread(object, &costs->spread);
     set_cores(object, costs);
+    set_launch(object, &costs->launch);
     set_errors(object, &costs->errors);
     set_conditions(object, &calibration->conditions);
     return object;

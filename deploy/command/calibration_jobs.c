@@ -8,6 +8,7 @@
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
 #include "common/options/log_level.h"
+#include "deploy/calibrate/calibration_launch.h"
 #include "deploy/calibrate/calibration_run.h"
 #include "deploy/calibrate/observation.h"
 #include "deploy/system/folder.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define STEPS        60
 #define SMALL_PARTS  16   // of the usual bucket
@@ -249,8 +251,17 @@ static enum status choose_folder(struct calibration_jobs *jobs, const char *fold
     return STATUS_OK;
 }
 
+/* Of the clock that files have. */
+static double wall_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static enum status begin(struct calibration_jobs *jobs, const char *folder)
 {
+    double began_s = wall_s();
     enum status status = choose_folder(jobs, folder);
     if (status == STATUS_OK) {
         status = session_begin(&jobs->session, "calibrate");
@@ -258,10 +269,27 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     if (status != STATUS_OK) {
         return status;
     }
+    double tries_s = 0; // of all jobs but one, which is what `run` tries
     for (size_t i = 0; i < jobs->count; i++) {
+        double try_began_s = wall_s();
         preflight_try(&jobs->session.preflight, &jobs->list[i]);
+        tries_s += i > 0 ? wall_s() - try_began_s : 0;
     }
-    return session_end_preflight(&jobs->session, NULL);
+    status = session_end_preflight(&jobs->session, NULL);
+    jobs->agents_s = wall_s() - began_s - tries_s;
+    return status;
+}
+
+/* Launches a job, and keeps how long it took to begin, if its folder is written on this host. */
+static enum exit_code launch_one(struct calibration_jobs *jobs, const struct launch_options *launch)
+{
+    struct launcher *launcher = &jobs->session.launcher;
+    bool is_here = launcher->crew.links[launcher->coordinator].is_local;
+    double launched_s = wall_s();
+    enum exit_code code = launch_job(launcher, launch);
+    return code == EXIT_COMPLETED && is_here
+               ? exit_code(calibration_launch_write(launch->folder, launched_s, jobs->agents_s))
+               : code;
 }
 
 static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
@@ -294,7 +322,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         .log_level = log_level_choices[jobs->session.options.log_level].name,
     };
     if (kind != CALIBRATION_TURNS) {
-        return launch_job(&jobs->session.launcher, &launch);
+        return launch_one(jobs, &launch);
     }
     const pid_t agent = jobs->session.launcher.crew.links[0].pid;
     if (!cores_leave_to(agent, job->threads)) {
@@ -302,7 +330,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         jobs->count--;
         return EXIT_COMPLETED;
     }
-    enum exit_code code = launch_job(&jobs->session.launcher, &launch);
+    enum exit_code code = launch_one(jobs, &launch);
     (void)cores_leave_to(agent, 0);
     return code;
 }

@@ -37,6 +37,7 @@ struct calibration_jobs {
     struct job list[CALIBRATION_JOBS_MAX];               // (count) resolved
     char folders[CALIBRATION_JOBS_MAX][LAUNCH_PATH_MAX]; // (count)
     size_t count;
+    double agents_s;   // until the session was open
     bool is_temporary; // the session's folder is removed in the end
 };
 

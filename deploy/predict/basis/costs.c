@@ -231,6 +231,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "messages-first",
                                         "message-bandwidth",
                                         "recovery",
+                                        "launch",
                                         "errors",
                                         "conditions",
                                         "whole-layers",
@@ -267,6 +268,10 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     if (status == STATUS_OK) {
         status =
             read_errors(fields->file, json_object_get(fields->object, "errors"), &costs->errors);
+    }
+    if (status == STATUS_OK) {
+        status = launch_costs_read(fields->file, json_object_get(fields->object, "launch"),
+                                   &costs->launch);
     }
     return status == STATUS_OK
                ? read_recovery(fields->file, json_object_get(fields->object, "recovery"),

@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/vector/layout.h"
 #include "deploy/predict/basis/conditions.h"
+#include "deploy/predict/basis/launch_costs.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,6 +59,7 @@ struct costs {
                                // and with two threads that compute on each (cores.h); 0 for 1
     bool messages_first;       // threads that do not compute go before those that do
     struct recovery recovery;
+    struct launch_costs launch;
     struct cost_errors errors;
     uint32_t line_from, line_to;  // batches from which these follow (cost_batches.h); 0: none
     bool is_measured;             // the file says from what

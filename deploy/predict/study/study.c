@@ -302,6 +302,17 @@ enum status study_make_basis(const struct study *study, const struct study_point
     return STATUS_OK;
 }
 
+/* 0: the costs do not say it. Places were found before, when the point was predicted. */
+static double find_start_s(const struct study *study, uint32_t workers, uint32_t servers)
+{
+    double start_s = 0;
+    const struct launch_costs *launch = &study->costs->launch;
+    return launch->is_given && launch_costs_find(launch, study->network, workers, servers,
+                                                 &start_s) == STATUS_OK
+               ? start_s
+               : 0;
+}
+
 void study_find_target(const struct study *study, struct study_design design, uint32_t workers,
                        const struct prediction *made, struct target *ret_target)
 {
@@ -310,6 +321,9 @@ void study_find_target(const struct study *study, struct study_design design, ui
     job.workers = workers;
     convergence_find(study->convergence, &job, study->costs->batch,
                      staleness_mean(&made->staleness), made->step_s, ret_target);
+    if (ret_target->seconds > 0) {
+        ret_target->seconds += find_start_s(study, workers, design.servers);
+    }
 }
 
 static enum status make_point(void *context, size_t index)
@@ -325,6 +339,7 @@ static enum status make_point(void *context, size_t index)
         status = point->link_bytes != NULL ? study_measure(study, basis, point) : STATUS_NO_MEMORY;
     }
     if (status == STATUS_OK) {
+        point->start_s = find_start_s(study, point->workers, point->servers);
         status = study_links_complete(basis, point->link_bytes);
     }
     if (status == STATUS_OK) {

@@ -43,6 +43,7 @@ struct study_point {
     double images_per_s_low, images_per_s_high;
     double *link_bytes;   // (network.link_count) over each link in a step, NAN where that is not
                           // known; owned. NULL: not asked for
+    double start_s;       // of the job, until its first step; 0: the costs do not say
     struct target target; // zeros without a table of convergence
 };
 

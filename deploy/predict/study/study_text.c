@@ -128,6 +128,19 @@ static void print_intervals(const struct study *study, FILE *stream)
     }
 }
 
+/* Nothing where the costs do not say it. */
+static void print_starts(const struct study *study, FILE *stream)
+{
+    for (size_t i = 0; i < study->point_count; i++) {
+        const struct study_point *point = &study->points[i];
+        if (point->start_s > 0) {
+            fprintf(stream, "%s%s among %u: %.3g s\n",
+                    i == 0 ? "\nUntil the first step, from the command on:\n" : "",
+                    study_design_text(point->design).text, point->workers, point->start_s);
+        }
+    }
+}
+
 /* Of images/s, against the same point as things are. */
 static double change_percent(const struct study *study, const struct study_point *point)
 {
@@ -168,6 +181,7 @@ void study_print(const struct study *study, FILE *stream)
         fputc('\n', stream);
     }
     study_links_print(study, stream);
+    print_starts(study, stream);
     print_intervals(study, stream);
     study_target_print_unknown(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
@@ -272,6 +286,9 @@ json_t *study_points_json(const struct study *study, const struct what_if *what_
         json_t *object = point_json(study, point);
         json_object_set_new(object, "links", study_links_json(study, point));
         study_target_add_json(study, point, object);
+        if (study->costs->launch.is_given) {
+            json_object_set_new(object, "start_s", json_real(point->start_s));
+        }
         if (point->has_interval) {
             json_object_set_new(object, "images_per_s_low", json_real(point->images_per_s_low));
             json_object_set_new(object, "images_per_s_high", json_real(point->images_per_s_high));
