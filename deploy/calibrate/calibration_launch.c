@@ -57,15 +57,18 @@ void calibration_launch_read(struct calibration_run *run)
     json_decref(object);
 }
 
-struct mean {
-    double sum, count, workers;
+/* The quickest start of some: others waited for something else as well. */
+struct quickest {
+    double least_s, count, workers;
 };
 
-static void add(struct mean *mean, const struct calibration_run *run)
+static void add(struct quickest *quickest, const struct calibration_run *run)
 {
-    mean->sum += run->start_s;
-    mean->workers += run->workers;
-    mean->count++;
+    if (quickest->count == 0 || run->start_s < quickest->least_s) {
+        quickest->least_s = run->start_s;
+        quickest->workers = run->workers;
+    }
+    quickest->count++;
 }
 
 static double positive(double value)
@@ -74,17 +77,18 @@ static double positive(double value)
 }
 
 /* Of one worker, of several, and of several on fewer cores. */
-static void fill(const struct mean *one, const struct mean *several, const struct mean *crowded,
-                 double turns, struct launch_costs *launch)
+static void fill(const struct quickest *one, const struct quickest *several,
+                 const struct quickest *crowded, double turns, struct launch_costs *launch)
 {
-    double one_s = one->sum / one->count;
-    double workers = several->count > 0 ? several->workers / several->count : 1;
-    double several_s = several->count > 0 ? several->sum / several->count : one_s;
+    double one_s = one->least_s, workers = several->count > 0 ? several->workers : 1;
+    double several_s = several->count > 0 ? several->least_s : one_s;
     launch->join_s = workers > 1 ? positive((several_s - one_s) / (workers - 1)) : 0;
+    // One worker joins as well, so its start is no shorter.
+    launch->join_s = launch->join_s < one_s ? launch->join_s : one_s;
     // Where nothing shows what of it is a process's own, all of it may be.
     launch->process_s = positive(one_s - launch->join_s);
     if (crowded->count > 0 && turns > 1) {
-        double own_s = positive((crowded->sum / crowded->count - several_s) / (turns - 1));
+        double own_s = positive((crowded->least_s - several_s) / (turns - 1));
         launch->process_s = own_s < launch->process_s ? own_s : launch->process_s;
     }
     launch->job_s = positive(one_s - launch->join_s - launch->process_s);
@@ -94,7 +98,7 @@ static void fill(const struct mean *one, const struct mean *several, const struc
 void calibration_take_launch(struct calibration_run *const *runs, size_t run_count,
                              struct calibration *calibration)
 {
-    struct mean one = {0}, several = {0}, crowded = {0};
+    struct quickest one = {0}, several = {0}, crowded = {0};
     struct launch_costs *launch = &calibration->costs.launch;
     double turns = 0;
     char agents[QUANTITY_BYTES], job[QUANTITY_BYTES], process[QUANTITY_BYTES], join[QUANTITY_BYTES];

@@ -69,6 +69,17 @@ static void without_a_run_on_few_cores_all_of_one_worker_is_its_own(void **state
     assert_non_null(strstr(calibration.cost_notes.list[0].text, "assumed"));
 }
 
+/* As where something else has the cores. */
+static void a_start_of_several_that_took_too_long_is_no_join(void **state)
+{
+    (void)state;
+    set_run(&runs[0], 1, 2, 0.3);
+    set_run(&runs[1], 2, 2, 0.9);
+    set_run(&runs[2], 2, 2, 0.32);
+    check_near(take(3)->join_s, 0.02); // the quickest one counts
+    check_near(take(2)->join_s, 0.3);
+}
+
 static void runs_that_do_not_say_it_leave_it_unknown(void **state)
 {
     (void)state;
@@ -105,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_processes_joins_and_the_job_take_is_told_apart),
         cmocka_unit_test(without_a_run_on_few_cores_all_of_one_worker_is_its_own),
+        cmocka_unit_test(a_start_of_several_that_took_too_long_is_no_join),
         cmocka_unit_test(runs_that_do_not_say_it_leave_it_unknown),
         cmocka_unit_test(a_start_is_the_end_without_what_was_trained),
     };
