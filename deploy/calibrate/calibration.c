@@ -7,6 +7,7 @@
 #include "deploy/calibrate/calibration_launch.h"
 #include "deploy/calibrate/calibration_layers.h"
 #include "deploy/calibrate/calibration_links.h"
+#include "deploy/calibrate/calibration_service.h"
 #include "deploy/calibrate/calibration_unseen.h"
 #include "deploy/predict/basis/fields.h"
 
@@ -395,6 +396,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     calibration_take_cores(maker.runs, maker.run_count, maker.narrowest, ret_calibration);
     calibration_take_links(maker.runs, maker.run_count, known, ret_calibration);
     calibration_take_launch(runs, run_count, ret_calibration);
+    calibration_note_service(maker.runs, maker.run_count, ret_calibration);
     calibration_take_unseen(maker.runs, maker.run_count, ret_calibration);
     return STATUS_OK;
 }
