@@ -4,7 +4,10 @@
 #include "common/base/log.h"
 #include "deploy/calibrate/calibration_codes.h"
 #include "deploy/calibrate/calibration_cores.h"
+#include "deploy/calibrate/calibration_launch.h"
+#include "deploy/calibrate/calibration_layers.h"
 #include "deploy/calibrate/calibration_links.h"
+#include "deploy/calibrate/calibration_service.h"
 #include "deploy/calibrate/calibration_unseen.h"
 #include "deploy/predict/basis/fields.h"
 
@@ -12,13 +15,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REST_NAME "rest of the step"
-
 struct maker {
     struct calibration_run *runs[CALIBRATION_RUNS_MAX]; // without codes; borrowed
     size_t run_count;
     struct calibration_run *coded[CALIBRATION_RUNS_MAX];
     size_t coded_count;
+    struct calibration_run *others[CALIBRATION_RUNS_MAX]; // of other batches
+    size_t other_count;
     const struct calibration_run *narrowest; // with the fewest workers
     struct calibration *made;
 };
@@ -40,12 +43,17 @@ static bool has_transport(const struct calibration_run *run)
     return run->transport[0] != '\0' && strcmp(run->transport, "none") != 0;
 }
 
-/* Values travelled one way, because a file says what one takes. Also sorts out runs with codes. */
+/* Values travelled one way, because a file says what one takes. Also sorts out runs with codes, and
+ * those of other batches, which show what computing costs alone. */
 static enum status sort_runs(struct calibration_run *const *runs, size_t run_count,
                              struct maker *maker)
 {
     const struct calibration_run *first = NULL;
     for (size_t i = 0; i < run_count; i++) {
+        if (runs[i]->batch != maker->made->costs.batch) {
+            maker->others[maker->other_count++] = runs[i];
+            continue;
+        }
         bool has_codes = calibration_run_has_codes(runs[i]);
         *(has_codes ? &maker->coded[maker->coded_count++] : &maker->runs[maker->run_count++]) =
             runs[i];
@@ -79,13 +87,11 @@ static enum status check_alike(struct calibration_run *const *runs, size_t run_c
     for (size_t i = 0; i < run_count; i++) {
         const struct calibration_run *run = runs[i];
         calibration_run_option(run, "model", other_name, sizeof(other_name));
-        if (strcmp(model_name, other_name) != 0 || run->batch != first->batch ||
-            run->parameters != first->parameters) {
-            log_error("%s is of %s with %u images a step and %llu parameters, and %s of %s with %u "
-                      "and %llu: costs are of one model and batch",
-                      first->folder.path, model_name, first->batch,
-                      (unsigned long long)first->parameters, run->folder.path, other_name,
-                      run->batch, (unsigned long long)run->parameters);
+        if (strcmp(model_name, other_name) != 0 || run->parameters != first->parameters) {
+            log_error("%s is of %s with %llu parameters, and %s of %s with %llu: costs are of one "
+                      "model",
+                      first->folder.path, model_name, (unsigned long long)first->parameters,
+                      run->folder.path, other_name, (unsigned long long)run->parameters);
             return STATUS_INVALID;
         }
     }
@@ -100,107 +106,85 @@ static enum status check_alike(struct calibration_run *const *runs, size_t run_c
     return STATUS_OK;
 }
 
-/* The rest of the step comes first, as a layer without parameters. */
-static void list_layers(struct maker *maker, const struct model_layers *model)
+static void name_layers(const struct model_layers *model, struct calibration *made)
 {
-    struct costs *costs = &maker->made->costs;
-    maker->made->names[0] = REST_NAME;
-    costs->layer_count = 1;
+    made->names[0] = CALIBRATION_REST_NAME;
     for (uint32_t i = 0; i < model->count; i++) {
-        maker->made->names[costs->layer_count] = model->list[i].name;
-        costs->layers[costs->layer_count++].parameters = model->list[i].parameters;
+        made->names[1 + i] = model->list[i].name;
     }
 }
 
-/* A timeline with layers: their names are those of the model. What lies between layers is added to
- * the rest. */
-static void take_named(struct maker *maker, const struct model_layers *model)
+static enum status take_layers(struct maker *maker, const struct model_layers *model)
 {
-    const struct observation *seen = &maker->narrowest->observation;
-    struct cost_layer *layers = maker->made->costs.layers;
-    layers[0].forward_s = seen->rest_s + seen->forward_s;
-    for (uint32_t b = 0; b < LAYOUT_BUCKETS_MAX; b++) {
-        layers[0].forward_s += seen->bucket_s[b];
-    }
-    for (uint32_t i = 0; i < model->count; i++) {
-        for (uint32_t j = 0; j < seen->layer_count; j++) {
-            if (strcmp(model->list[i].name, seen->layers[j].name) == 0) {
-                layers[1 + i].forward_s = seen->layers[j].forward_s;
-                layers[1 + i].backward_s = seen->layers[j].backward_s;
-            }
+    struct calibration *made = maker->made;
+    const struct spread *spread = &made->costs.spread;
+    char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
+    name_layers(model, made);
+    enum status status = calibration_layers_make(maker->narrowest, model, &made->costs);
+    quantity_format(costs_compute_s(&made->costs), QUANTITY_TIME, least);
+    quantity_format(fit_spread_mean_s(spread), QUANTITY_TIME, more);
+    calibration_add_note(
+        &made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s",
+        least,
+        made->costs.whole_layers ? "" : ", shared out by parameters as no layers are recorded",
+        maker->narrowest->observation.step_count, maker->narrowest->name);
+    calibration_add_note(&made->cost_notes, "spread", false,
+                         "%s more in the mean%s: the same steps", more,
+                         spread->kind == SPREAD_NONE          ? ", which is none"
+                         : spread->kind == SPREAD_EXPONENTIAL ? ", exponential"
+                                                              : ", uniform");
+    return status;
+}
+
+/* Computing in runs of another batch: of those, in the run with the fewest workers. */
+static enum status take_batch(struct maker *maker, uint32_t batch, const struct model_layers *model)
+{
+    const struct calibration_run *narrowest = NULL;
+    struct calibration *made = maker->made;
+    struct costs *costs = &made->others[made->other_count];
+    char text[QUANTITY_BYTES], more[QUANTITY_BYTES];
+    for (size_t i = 0; i < maker->other_count; i++) {
+        const struct calibration_run *run = maker->others[i];
+        if (run->batch == batch && (narrowest == NULL || run->workers < narrowest->workers)) {
+            narrowest = run;
         }
     }
-}
-
-/* A timeline without: forward is shared out by parameters, and backward of each bucket as well. */
-static enum status take_unnamed(struct maker *maker)
-{
-    const struct observation *seen = &maker->narrowest->observation;
-    struct costs *costs = &maker->made->costs;
-    struct layout layout;
-    uint64_t offset = 0;
-    enum status status =
-        costs_make_layout(costs, (uint64_t)(maker->narrowest->bucket_mb * 1024 * 1024), &layout);
+    costs->batch = batch;
+    enum status status = calibration_layers_make(narrowest, model, costs);
     if (status != STATUS_OK) {
         return status;
     }
-    costs->layers[0].forward_s = seen->rest_s;
-    for (uint32_t i = 1; i < costs->layer_count; i++) {
-        struct cost_layer *layer = &costs->layers[i];
-        const struct span span = {offset, layer->parameters};
-        offset += layer->parameters;
-        layer->forward_s = seen->forward_s * (double)layer->parameters / (double)layout.value_count;
-        for (uint32_t b = 0; b < layout.bucket_count; b++) {
-            double share = (double)span_intersect(span, layout.buckets[b]).count /
-                           (double)layout.buckets[b].count;
-            layer->backward_s += share * seen->bucket_s[b];
-        }
-    }
+    (void)calibration_input(narrowest, &costs->input_s);
+    made->other_count++;
+    quantity_format(costs_compute_s(costs), QUANTITY_TIME, text);
+    quantity_format(fit_spread_mean_s(&costs->spread), QUANTITY_TIME, more);
+    calibration_add_note(&made->cost_notes, made->batch_names[made->other_count - 1], false,
+                         "%s a step at least, %s more in the mean: %zu steps of workers of %s",
+                         text, more, narrowest->observation.step_count, narrowest->name);
     return STATUS_OK;
 }
 
-/* From sums over all steps to a step's: its least, and the spread on top of it. */
-static enum status take_layers(struct maker *maker, const struct model_layers *model)
+static enum status take_batches(struct maker *maker, const struct model_layers *model)
 {
-    const struct observation *seen = &maker->narrowest->observation;
     struct calibration *made = maker->made;
-    char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
-    double all_s = 0;
-    list_layers(maker, model);
-    bool is_named = seen->layer_count > 0;
     enum status status = STATUS_OK;
-    made->costs.whole_layers = is_named;
-    if (is_named) {
-        take_named(maker, model);
-    } else {
-        status = take_unnamed(maker);
+    for (size_t i = 0; i < maker->other_count && status == STATUS_OK; i++) {
+        uint32_t batch = maker->others[i]->batch;
+        bool is_new = true;
+        for (size_t k = 0; k < made->other_count; k++) {
+            is_new = is_new && made->others[k].batch != batch;
+        }
+        if (is_new && made->other_count == CALIBRATION_BATCHES_MAX) {
+            log_error("the runs have more than %d batches besides %u; calibrate from fewer",
+                      CALIBRATION_BATCHES_MAX, made->costs.batch);
+            return STATUS_INVALID;
+        }
+        if (is_new) {
+            snprintf(made->batch_names[made->other_count], sizeof(made->batch_names[0]),
+                     "batches of %u", batch);
+            status = take_batch(maker, batch, model);
+        }
     }
-    for (uint32_t i = 0; i < made->costs.layer_count; i++) {
-        all_s += made->costs.layers[i].forward_s + made->costs.layers[i].backward_s;
-    }
-    struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
-    double share = calibration_core_share(maker->narrowest);
-    made->costs.errors.compute = fit_mean_error(seen->step_s, seen->step_count);
-    fit.least_s *= share;
-    fit.spread.least_s *= share;
-    fit.spread.most_s *= share;
-    fit.spread.mean_s *= share;
-    made->costs.spread = fit.spread;
-    for (uint32_t i = 0; i < made->costs.layer_count && all_s > 0; i++) {
-        made->costs.layers[i].forward_s *= fit.least_s / all_s;
-        made->costs.layers[i].backward_s *= fit.least_s / all_s;
-    }
-    quantity_format(fit.least_s, QUANTITY_TIME, least);
-    quantity_format(fit_spread_mean_s(&fit.spread), QUANTITY_TIME, more);
-    calibration_add_note(&made->cost_notes, "layers", false,
-                         "%s a step at least%s: %zu steps of workers of %s", least,
-                         is_named ? "" : ", shared out by parameters as no layers are recorded",
-                         seen->step_count, maker->narrowest->name);
-    calibration_add_note(&made->cost_notes, "spread", false,
-                         "%s more in the mean%s: the same steps", more,
-                         fit.spread.kind == SPREAD_NONE          ? ", which is none"
-                         : fit.spread.kind == SPREAD_EXPONENTIAL ? ", exponential"
-                                                                 : ", uniform");
     return status;
 }
 
@@ -344,6 +328,24 @@ static void take_message(struct maker *maker)
         (unsigned long long)receives.count);
 }
 
+/* The batch that most runs have; of several the first. */
+static uint32_t find_batch(struct calibration_run *const *runs, size_t run_count)
+{
+    uint32_t batch = 0;
+    size_t most = 0;
+    for (size_t i = 0; i < run_count; i++) {
+        size_t count = 0;
+        for (size_t k = 0; k < run_count; k++) {
+            count += runs[k]->batch == runs[i]->batch;
+        }
+        if (count > most) {
+            most = count;
+            batch = runs[i]->batch;
+        }
+    }
+    return batch;
+}
+
 static void find_runs(struct maker *maker)
 {
     const struct calibration_run *widest = maker->runs[0];
@@ -368,6 +370,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     struct maker maker = {.made = ret_calibration};
     memset(ret_calibration, 0, sizeof(*ret_calibration));
     enum status status = check_alike(runs, run_count, model);
+    ret_calibration->costs.batch = find_batch(runs, run_count);
     if (status == STATUS_OK) {
         status = sort_runs(runs, run_count, &maker);
     }
@@ -378,8 +381,10 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     for (size_t i = 0; i < run_count; i++) {
         calibration_run_tell(runs[i], &ret_calibration->conditions);
     }
-    ret_calibration->costs.batch = runs[0]->batch;
     status = take_layers(&maker, model);
+    if (status == STATUS_OK) {
+        status = take_batches(&maker, model);
+    }
     if (status != STATUS_OK) {
         return status;
     }
@@ -390,6 +395,8 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
                            ret_calibration);
     calibration_take_cores(maker.runs, maker.run_count, maker.narrowest, ret_calibration);
     calibration_take_links(maker.runs, maker.run_count, known, ret_calibration);
+    calibration_take_launch(runs, run_count, ret_calibration);
+    calibration_note_service(maker.runs, maker.run_count, ret_calibration);
     calibration_take_unseen(maker.runs, maker.run_count, ret_calibration);
     return STATUS_OK;
 }

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CALIBRATION_RUNS_MAX  8
-#define CALIBRATION_NOTES_MAX 20
+#define CALIBRATION_RUNS_MAX    16
+#define CALIBRATION_BATCHES_MAX 8 // besides the one that most runs have
+#define CALIBRATION_NOTES_MAX   32
 
 /* Where a value comes from. */
 struct calibration_note {
@@ -44,7 +45,10 @@ struct calibration_known {
 /* Large: on the heap. */
 struct calibration {
     struct costs costs;
-    const char *names[COSTS_LAYERS_MAX]; // of its layers; borrowed from the model
+    const char *names[COSTS_LAYERS_MAX];           // of its layers; borrowed from the model
+    struct costs others[CALIBRATION_BATCHES_MAX];  // (other_count) layers, spread, input: of other
+    size_t other_count;                            // batches
+    char batch_names[CALIBRATION_BATCHES_MAX][24]; // (other_count) of notes
     struct calibrated_links links;
     const struct calibration_run *widest; // whose hosts the network has; borrowed
     bool has_network;                     // messages between processes were seen
@@ -52,7 +56,8 @@ struct calibration {
     struct conditions conditions; // of the runs
 };
 
-/* Of at least one run, all of one model and batch. The layers are those of the run with the fewest
+/* Of at least one run, all of one model. Runs of another batch than most have show what computing
+ * costs with that, and nothing else. The layers are those of the run with the fewest
  * workers, where computing is disturbed least; messages are those of all runs. STATUS_INVALID if
  * the runs or the model differ, which is logged. */
 enum status calibration_make(struct calibration_run *const *runs, size_t run_count,

@@ -82,17 +82,25 @@ bool calibration_message(struct calibration_run *const *runs, size_t run_count,
 }
 
 /* A run without messages shows what other threads do besides: they read batches. */
+bool calibration_input(const struct calibration_run *run, double *ret_input_s)
+{
+    const struct observed_cpu *workers = &run->observation.cores.workers;
+    bool is_shown = calibration_knows_cores(run) && workers->ends <= 0;
+    if (is_shown) {
+        *ret_input_s = workers->others_s;
+    }
+    return is_shown;
+}
+
 static void take_input(const struct calibration_run *narrowest, struct calibration *made)
 {
-    const struct observed_cpu *workers = &narrowest->observation.cores.workers;
     char text[QUANTITY_BYTES];
-    if (!calibration_knows_cores(narrowest) || workers->ends > 0) {
+    if (!calibration_input(narrowest, &made->costs.input_s)) {
         calibration_add_note(&made->cost_notes, "input", true,
                              "no time of cores: no run without messages shows it");
         return;
     }
-    made->costs.input_s = workers->others_s;
-    quantity_format(workers->others_s, QUANTITY_TIME, text);
+    quantity_format(made->costs.input_s, QUANTITY_TIME, text);
     calibration_add_note(&made->cost_notes, "input", false,
                          "%s of a core for each batch, beside computing: %s", text,
                          narrowest->name);

@@ -22,6 +22,9 @@ bool calibration_is_crowded(const struct calibration_run *run);
 bool calibration_message(struct calibration_run *const *runs, size_t run_count,
                          struct fit_share *ret_share);
 
+/* What threads that read batches took of cores for one. False: the run does not show it. */
+bool calibration_input(const struct calibration_run *run, double *ret_input_s);
+
 /* Threads, input, carriage, crowding and turns, with their notes. `narrowest` is one of the runs.
  */
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,

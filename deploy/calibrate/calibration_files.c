@@ -78,13 +78,16 @@ static void set_quantity(json_t *object, const char *name, double value, enum qu
     json_object_set_new(object, name, json_string(text));
 }
 
-static json_t *layers_json(const struct calibration *calibration)
+/* Sizes do not depend on the batch, and are told once. */
+static json_t *layers_json(const struct calibration *calibration, const struct costs *costs)
 {
     json_t *layers = json_array();
-    for (uint32_t i = 0; i < calibration->costs.layer_count; i++) {
-        const struct cost_layer *layer = &calibration->costs.layers[i];
-        json_t *object = json_pack("{s:s, s:I}", "name", calibration->names[i], "parameters",
-                                   (json_int_t)layer->parameters);
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        const struct cost_layer *layer = &costs->layers[i];
+        json_t *object = json_pack("{s:s}", "name", calibration->names[i]);
+        if (costs == &calibration->costs) {
+            json_object_set_new(object, "parameters", json_integer((json_int_t)layer->parameters));
+        }
         set_quantity(object, "forward", layer->forward_s, QUANTITY_TIME);
         set_quantity(object, "backward", layer->backward_s, QUANTITY_TIME);
         json_array_append_new(layers, object);
@@ -109,6 +112,28 @@ static void set_spread(json_t *object, const struct spread *spread)
     json_object_set_new(object, "spread", own);
 }
 
+/* What cores do for a batch is written where it is known. */
+static void set_batches(json_t *object, const struct calibration *calibration)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < calibration->other_count; i++) {
+        const struct costs *costs = &calibration->others[i];
+        json_t *own = json_pack("{s:I, s:o}", "batch", (json_int_t)costs->batch, "layers",
+                                layers_json(calibration, costs));
+        if (costs->input_s > 0) {
+            set_quantity(own, "input", costs->input_s, QUANTITY_TIME);
+        }
+        // Without one, it would follow from that of the file's batch.
+        const struct spread none = {.kind = SPREAD_EXPONENTIAL};
+        set_spread(own, costs->spread.kind != SPREAD_NONE ? &costs->spread : &none);
+        json_array_append_new(list, own);
+    }
+    if (calibration->other_count > 0) {
+        json_object_set(object, "batches", list);
+    }
+    json_decref(list);
+}
+
 static void set_cores(json_t *object, const struct costs *costs)
 {
     json_object_set_new(object, "threads", json_integer(costs->threads));
@@ -125,6 +150,18 @@ static void set_cores(json_t *object, const struct costs *costs)
     }
     if (costs->turns > 0) {
         json_object_set_new(object, "turns", json_real(costs->turns));
+    }
+}
+
+static void set_launch(json_t *object, const struct launch_costs *launch)
+{
+    if (launch->is_given) {
+        json_t *own = json_object();
+        set_quantity(own, "agents", launch->agents_s, QUANTITY_TIME);
+        set_quantity(own, "job", launch->job_s, QUANTITY_TIME);
+        set_quantity(own, "process", launch->process_s, QUANTITY_TIME);
+        set_quantity(own, "join", launch->join_s, QUANTITY_TIME);
+        json_object_set_new(object, "launch", own);
     }
 }
 
@@ -163,7 +200,8 @@ static json_t *costs_json(const struct calibration *calibration)
         json_pack("{s:s, s:o, s:I, s:o}", "comment",
                   "Measured by ringside calibrate; `measured` says what each value comes from.",
                   "measured", notes_json(&calibration->cost_notes), "batch",
-                  (json_int_t)costs->batch, "layers", layers_json(calibration));
+                  (json_int_t)costs->batch, "layers", layers_json(calibration, costs));
+    set_batches(object, calibration);
     if (costs->whole_layers) {
         json_object_set_new(object, "whole-layers", json_true());
     }
@@ -183,6 +221,7 @@ static json_t *costs_json(const struct calibration *calibration)
     }
     set_spread(object, &costs->spread);
     set_cores(object, costs);
+    set_launch(object, &costs->launch);
     set_errors(object, &costs->errors);
     set_conditions(object, &calibration->conditions);
     return object;

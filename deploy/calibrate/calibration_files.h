@@ -15,8 +15,8 @@ enum status calibration_check_file(const char *path);
 /* What network_read reads. NULL: no memory. The caller owns it. */
 json_t *calibration_network_json(const struct calibration *calibration);
 
-/* Write the files that costs_read and network_read read, each whole or not at all; one that is
- * there is replaced. Log. */
+/* Write the files that cost_batches_read and network_read read, each whole or not at all; one that
+ * is there is replaced. Log. */
 enum status calibration_write_costs(const struct calibration *calibration, const char *path);
 enum status calibration_write_network(const struct calibration *calibration, const char *path);
 

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/job/job.h"
 #include "common/job/mode.h"
+#include "deploy/calibrate/calibration_launch.h"
 #include "deploy/trace/timeline_merge.h"
 
 #include <math.h>
@@ -257,6 +258,7 @@ enum status calibration_run_read(const char *path, struct calibration_run *ret_r
     }
     if (status == STATUS_OK) {
         status = observe(ret_run);
+        calibration_launch_read(ret_run);
     }
     if (status != STATUS_OK) {
         calibration_run_finish(ret_run);

@@ -28,6 +28,7 @@ struct calibration_run {
     uint32_t workers, batch;
     uint32_t threads; // that each worker computed with; 0: not known
     uint64_t parameters;
+    double start_s, agents_s; // until its first step, and before (calibration_launch.h); 0: unknown
     double bucket_mb;
     char compress[CODEC_TEXT_BYTES]; // "none"
     char transport[16];              // of values, "shm"; "" or "none": none travelled

@@ -16,6 +16,7 @@
 
 struct calibrate_options {
     char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES], runs[1024], nic[QUANTITY_BYTES];
+    char batches[256];
     double burst_kib;
 };
 
@@ -38,6 +39,12 @@ static const struct option rows[] = {
      .metavar = "DIR",
      .help = "folder for the jobs' run folders, new or empty; without it they are removed in the "
              "end"},
+    {.name = "batches",
+     FIELD(TEXT, batches),
+     .fallback = "",
+     .metavar = "LIST",
+     .help = "also measures a worker's step with these numbers of images, separated by commas: a "
+             "short job of one worker for each, for predict --batch"},
     {.name = "nic",
      FIELD(TEXT, nic),
      .fallback = "",
@@ -179,6 +186,11 @@ static enum status check_options(const struct work *work)
             "--runs is for jobs that calibrate runs itself, and runs are named; leave it out");
         return STATUS_INVALID;
     }
+    if (work->path_count > 0 && options->batches[0] != '\0') {
+        log_error("--batches is for jobs that calibrate runs itself, and runs are named; name runs "
+                  "of other batches as well, or leave it out");
+        return STATUS_INVALID;
+    }
     const char *of_links = options->nic[0] != '\0' ? "--nic" : "--burst-kib";
     if (options->network[0] == '\0' && (options->nic[0] != '\0' || options->burst_kib > 0)) {
         log_error("%s describes links, and no --network names a file to write them to; give "
@@ -224,7 +236,8 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
             "Measures what a worker's step and messages cost, and writes it for `ringside "
             "predict`. "
             "RUN is the folder of\na run with --timeline, in local, ring or ps-sync; with several, "
-            "of one model and batch, each shows what it\ncan. Without RUN, calibrate runs up to "
+            "of one model, each shows what it can: those of\nanother batch than most have what a "
+            "step costs with that. Without RUN, calibrate runs up to "
             "six short jobs itself, with the options of a job: one worker alone\n(local), ring, "
             "ring with small buckets, ps-sync (with --compress also without codes), and on\none "
             "host ring on the cores of one worker; over tcp unless --transport says otherwise, 60 "
@@ -258,6 +271,9 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
     status = check_options(work);
     if (status == STATUS_OK) {
         status = take_known(work);
+    }
+    if (status == STATUS_OK) {
+        status = calibration_jobs_take_batches(work->options.batches, jobs);
     }
     return status == STATUS_OK && has_jobs ? calibration_jobs_make(jobs, &program) : status;
 }

@@ -8,13 +8,16 @@
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
 #include "common/options/log_level.h"
+#include "deploy/calibrate/calibration_launch.h"
 #include "deploy/calibrate/calibration_run.h"
 #include "deploy/calibrate/observation.h"
 #include "deploy/system/folder.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define STEPS        60
 #define SMALL_PARTS  16   // of the usual bucket
@@ -23,8 +26,9 @@
 static const struct {
     const char *name; // of the folder
     enum mode_kind mode;
-} plan[CALIBRATION_JOBS_MAX] = {
+} plan[CALIBRATION_KINDS] = {
     [CALIBRATION_LOCAL] = {"local", MODE_LOCAL},
+    [CALIBRATION_BATCH] = {"local-batch", MODE_LOCAL},
     [CALIBRATION_RING] = {"ring", MODE_RING},
     [CALIBRATION_SMALL] = {"ring-small-buckets", MODE_RING},
     [CALIBRATION_SERVERS] = {"ps-sync", MODE_PS_SYNC},
@@ -95,15 +99,70 @@ static enum status check_asked(const struct calibration_jobs *jobs,
     return STATUS_OK;
 }
 
+enum status calibration_jobs_take_batches(const char *text, struct calibration_jobs *jobs)
+{
+    for (const char *at = text; at[0] != '\0';) {
+        size_t size = strcspn(at, ",");
+        char *end = NULL;
+        unsigned long batch = strtoul(at, &end, 10);
+        if (!isdigit((unsigned char)at[0]) || end != at + size || batch < 1 ||
+            batch > JOB_BATCH_MAX || (at[size] == ',' && at[size + 1] == '\0')) {
+            log_error("--batches %s: '%.*s' has to be a whole number from 1 to %d", text, (int)size,
+                      at, JOB_BATCH_MAX);
+            return STATUS_INVALID;
+        }
+        for (size_t i = 0; i < jobs->batch_count; i++) {
+            if (jobs->batches[i] == batch) {
+                log_error("--batches %s has %lu twice", text, batch);
+                return STATUS_INVALID;
+            }
+        }
+        if (jobs->batch_count == CALIBRATION_BATCHES_MAX) {
+            log_error("--batches %s has more than %d entries", text, CALIBRATION_BATCHES_MAX);
+            return STATUS_INVALID;
+        }
+        jobs->batches[jobs->batch_count++] = (uint32_t)batch;
+        at += size + (at[size] == ',');
+    }
+    return STATUS_OK;
+}
+
+/* Which jobs there are, in their order. */
+static void list_kinds(struct calibration_jobs *jobs)
+{
+    for (int kind = 0; kind < CALIBRATION_KINDS; kind++) {
+        bool has_codes = jobs->job.compress.kind != CODEC_NONE;
+        size_t count = kind == CALIBRATION_BATCH   ? jobs->batch_count
+                       : kind == CALIBRATION_CODES ? has_codes
+                                                   : 1;
+        for (size_t i = 0; i < count; i++) {
+            jobs->kinds[jobs->count++] = kind;
+        }
+    }
+}
+
+/* Images of a worker's step in a local job; all but the first have a batch of their own. */
+static enum status choose_batch(const struct calibration_jobs *jobs, size_t index,
+                                uint32_t *ret_batch, char *ret_error)
+{
+    size_t ring = 1 + jobs->batch_count;
+    *ret_batch = jobs->list[ring].global_batch / jobs->job.workers;
+    for (size_t i = 0; i < jobs->batch_count; i++) {
+        if (jobs->batches[i] == *ret_batch) {
+            snprintf(ret_error, OPTION_ERROR_BYTES,
+                     "--batches has %u, which is what all jobs have; name others", *ret_batch);
+            return STATUS_INVALID;
+        }
+    }
+    *ret_batch = index > 0 ? jobs->batches[index - 1] : *ret_batch;
+    return STATUS_OK;
+}
+
 /* The local job has a worker's part of the batch, and nobody who could be slow. */
 static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
 {
     enum status status = STATUS_OK;
-    for (int kind = 0; kind < CALIBRATION_JOBS_MAX; kind++) {
-        if (kind != CALIBRATION_CODES || jobs->job.compress.kind != CODEC_NONE) {
-            jobs->kinds[jobs->count++] = kind;
-        }
-    }
+    list_kinds(jobs);
     for (size_t i = jobs->count; i-- > 0 && status == STATUS_OK;) {
         struct job *job = &jobs->list[i];
         int kind = jobs->kinds[i];
@@ -112,8 +171,8 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
         if (kind != CALIBRATION_CODES) {
             job->compress = (struct codec){.kind = CODEC_NONE};
         }
-        if (kind == CALIBRATION_LOCAL) {
-            job->batch = jobs->list[CALIBRATION_RING].global_batch / job->workers;
+        if (kind == CALIBRATION_LOCAL || kind == CALIBRATION_BATCH) {
+            status = choose_batch(jobs, i, &job->batch, ret_error);
             job->workers = 1;
             job->global_batch = 0;
             job->transport = TRANSPORT_AUTO;
@@ -123,7 +182,7 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
             double small = job->bucket_mb / SMALL_PARTS;
             job->bucket_mb = small > SMALL_MB_MIN ? small : SMALL_MB_MIN;
         }
-        status = job_resolve(job, ret_error, OPTION_ERROR_BYTES);
+        status = status == STATUS_OK ? job_resolve(job, ret_error, OPTION_ERROR_BYTES) : status;
         if (status == STATUS_OK && job->global_batch % job->workers != 0) {
             snprintf(ret_error, OPTION_ERROR_BYTES,
                      "--global-batch %u: %u workers have to get the same number of images each",
@@ -192,8 +251,17 @@ static enum status choose_folder(struct calibration_jobs *jobs, const char *fold
     return STATUS_OK;
 }
 
+/* Of the clock that files have. */
+static double wall_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static enum status begin(struct calibration_jobs *jobs, const char *folder)
 {
+    double began_s = wall_s();
     enum status status = choose_folder(jobs, folder);
     if (status == STATUS_OK) {
         status = session_begin(&jobs->session, "calibrate");
@@ -201,10 +269,27 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     if (status != STATUS_OK) {
         return status;
     }
+    double tries_s = 0; // of all jobs but one, which is what `run` tries
     for (size_t i = 0; i < jobs->count; i++) {
+        double try_began_s = wall_s();
         preflight_try(&jobs->session.preflight, &jobs->list[i]);
+        tries_s += i > 0 ? wall_s() - try_began_s : 0;
     }
-    return session_end_preflight(&jobs->session, NULL);
+    status = session_end_preflight(&jobs->session, NULL);
+    jobs->agents_s = wall_s() - began_s - tries_s;
+    return status;
+}
+
+/* Launches a job, and keeps how long it took to begin, if its folder is written on this host. */
+static enum exit_code launch_one(struct calibration_jobs *jobs, const struct launch_options *launch)
+{
+    struct launcher *launcher = &jobs->session.launcher;
+    bool is_here = launcher->crew.links[launcher->coordinator].is_local;
+    double launched_s = wall_s();
+    enum exit_code code = launch_job(launcher, launch);
+    return code == EXIT_COMPLETED && is_here
+               ? exit_code(calibration_launch_write(launch->folder, launched_s, jobs->agents_s))
+               : code;
 }
 
 static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
@@ -212,14 +297,20 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
     const struct job *job = &jobs->list[index];
     char *folder = jobs->folders[index];
     int kind = jobs->kinds[index];
-    static const char *const how[CALIBRATION_JOBS_MAX] = {
+    char number[24] = "", images[40] = "";
+    static const char *const how[CALIBRATION_KINDS] = {
         [CALIBRATION_SMALL] = ", small buckets",
         [CALIBRATION_CODES] = ", --compress",
         [CALIBRATION_TURNS] = ", on the cores of one",
     };
-    snprintf(folder, LAUNCH_PATH_MAX, "%s/%s", jobs->session.options.out, plan[kind].name);
-    printf("[%zu/%zu] %s, %u worker%s%s\n", index + 1, jobs->count, mode_text(job->mode).text,
-           job->workers, job->workers == 1 ? "" : "s", how[kind] != NULL ? how[kind] : "");
+    if (kind == CALIBRATION_BATCH) {
+        snprintf(number, sizeof(number), "-%u", job->batch);
+        snprintf(images, sizeof(images), ", %u images a step", job->batch);
+    }
+    snprintf(folder, LAUNCH_PATH_MAX, "%s/%s%s", jobs->session.options.out, plan[kind].name,
+             number);
+    printf("[%zu/%zu] %s, %u worker%s%s%s\n", index + 1, jobs->count, mode_text(job->mode).text,
+           job->workers, job->workers == 1 ? "" : "s", how[kind] != NULL ? how[kind] : "", images);
     fflush(stdout);
     if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
@@ -231,7 +322,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         .log_level = log_level_choices[jobs->session.options.log_level].name,
     };
     if (kind != CALIBRATION_TURNS) {
-        return launch_job(&jobs->session.launcher, &launch);
+        return launch_one(jobs, &launch);
     }
     const pid_t agent = jobs->session.launcher.crew.links[0].pid;
     if (!cores_leave_to(agent, job->threads)) {
@@ -239,7 +330,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         jobs->count--;
         return EXIT_COMPLETED;
     }
-    enum exit_code code = launch_job(&jobs->session.launcher, &launch);
+    enum exit_code code = launch_one(jobs, &launch);
     (void)cores_leave_to(agent, 0);
     return code;
 }

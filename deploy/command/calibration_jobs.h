@@ -1,12 +1,13 @@
-/* The jobs that `ringside calibrate` runs by itself, each with a timeline: local with one worker;
- * with several, ring, ring with small buckets, and ps-sync; on this host alone, also ring on as few
- * cores as one of the workers needs. */
+/* The jobs that `ringside calibrate` runs by itself, each with a timeline: local with one worker,
+ * also with other batches; with several, ring, ring with small buckets, and ps-sync; on this host
+ * alone, also ring on as few cores as one of the workers needs. */
 #ifndef DEPLOY_COMMAND_CALIBRATION_JOBS_H
 #define DEPLOY_COMMAND_CALIBRATION_JOBS_H
 
 #include "common/base/signals.h"
 #include "common/base/status.h"
 #include "common/job/job.h"
+#include "deploy/calibrate/calibration.h"
 #include "deploy/command/session.h"
 #include "deploy/launch/launch.h"
 
@@ -15,24 +16,33 @@
 
 enum {
     CALIBRATION_LOCAL,
+    CALIBRATION_BATCH, // local with another batch; one for each
     CALIBRATION_RING,
     CALIBRATION_SMALL,
     CALIBRATION_SERVERS,
     CALIBRATION_CODES, // servers with --compress, if that is asked for
     CALIBRATION_TURNS, // the last, as not all calibrations have it
-    CALIBRATION_JOBS_MAX
+    CALIBRATION_KINDS
 };
+
+#define CALIBRATION_JOBS_MAX (CALIBRATION_KINDS + CALIBRATION_BATCHES_MAX)
 
 /* Large: on the heap. */
 struct calibration_jobs {
     struct session session;
-    struct job job;                                      // what the options ask for
+    struct job job;                            // what the options ask for
+    uint32_t batches[CALIBRATION_BATCHES_MAX]; // (batch_count) others than the job's
+    size_t batch_count;
     int kinds[CALIBRATION_JOBS_MAX];                     // (count) of those above
     struct job list[CALIBRATION_JOBS_MAX];               // (count) resolved
     char folders[CALIBRATION_JOBS_MAX][LAUNCH_PATH_MAX]; // (count)
     size_t count;
+    double agents_s;   // until the session was open
     bool is_temporary; // the session's folder is removed in the end
 };
+
+/* Reads batches, separated by commas. Logs what is wrong. */
+enum status calibration_jobs_take_batches(const char *text, struct calibration_jobs *jobs);
 
 /* After the options were parsed into job and session: makes the list. Logs. */
 enum status calibration_jobs_make(struct calibration_jobs *jobs,

@@ -6,6 +6,7 @@
 #include "common/job/job_options.h"
 #include "deploy/command/compare_calibration.h"
 #include "deploy/predict/basis/basis.h"
+#include "deploy/predict/basis/cost_batches.h"
 #include "deploy/predict/prediction.h"
 #include "deploy/predict/study/study.h"
 #include "deploy/report/run_folder.h"
@@ -26,7 +27,8 @@
 struct compare_files {
     char costs_file[JOB_PATH_BYTES], network_file[JOB_PATH_BYTES];
     enum transport_kind transport; // of the jobs for which they were calibrated
-    struct costs costs;
+    struct costs costs;            // of the batch of the file
+    struct cost_batches batches;
     struct network network;
     double parameters; // of the costs
 };
@@ -72,11 +74,13 @@ static enum status add_files(struct compare_predictions *predictions, const char
     made->transport = transport;
     snprintf(made->costs_file, sizeof(made->costs_file), "%s", costs);
     snprintf(made->network_file, sizeof(made->network_file), "%s", network);
-    enum status status = costs_read(costs, &made->costs);
+    enum status status = cost_batches_read(costs, &made->batches);
     if (status == STATUS_OK) {
+        (void)cost_batches_find(&made->batches, 0, &made->costs);
         status = network_read(network, &made->network);
     }
     if (status != STATUS_OK) {
+        cost_batches_finish(&made->batches);
         free(made);
         return status;
     }
@@ -130,6 +134,7 @@ void compare_predictions_close(struct compare_predictions *predictions)
 {
     for (size_t i = 0; predictions != NULL && i < predictions->file_count; i++) {
         network_finish(&predictions->files[i]->network);
+        cost_batches_finish(&predictions->files[i]->batches);
         free(predictions->files[i]);
     }
     if (predictions != NULL) {
@@ -183,7 +188,8 @@ static void find_clash(const struct compare_files *files, const struct job *job,
     if (measured->model[0] != '\0' && strcmp(measured->model, job->model) != 0) {
         snprintf(ret_why, why_size, "the costs are of %.64s, and not of %.64s", measured->model,
                  job->model);
-    } else if (batch_of(job) != files->costs.batch) {
+    } else if (batch_of(job) != files->costs.batch &&
+               (batch_of(job) == 0 || files->batches.count < 2)) {
         snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
                  files->costs.batch, (double)job->global_batch / job->workers);
     } else if (job->mode.kind != MODE_LOCAL) {
@@ -264,6 +270,7 @@ void compare_predictions_make(const struct compare_predictions *predictions, con
     if (basis == NULL) {
         return;
     }
+    (void)cost_batches_find(&files->batches, batch_of(job), &basis->costs);
     make_places(&basis->network, job->workers);
     if (job->mode.kind == MODE_LOCAL) { // one worker that exchanges nothing
         basis->job.mode.kind = MODE_RING;

@@ -9,6 +9,7 @@
 #include "deploy/command/commands.h"
 #include "deploy/command/predict_results.h"
 #include "deploy/predict/advise/advice.h"
+#include "deploy/predict/basis/cost_batches.h"
 #include "deploy/predict/faults/fault_study.h"
 #include "deploy/predict/study/parallel.h"
 #include "deploy/predict/study/study.h"
@@ -88,7 +89,8 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_BATCH_MAX),
      .metavar = "IMAGES",
-     .help = "images of a worker's step; has to be that of the costs, which 0 stands for"},
+     .help = "images of a worker's step; 0 is what the costs are of. Others need costs of several "
+             "batches, as ringside calibrate --batches measures them"},
     {.name = "bucket-mb",
      FIELD(REAL, bucket_mb),
      .fallback = "1",
@@ -361,12 +363,7 @@ static enum status predict(const struct predict_options *options, struct study *
                            struct fault_study *faults, struct costs *costs)
 {
     struct network network = {0};
-    enum status status = costs_read(options->costs, costs);
-    if (status == STATUS_OK && options->batch != 0 && options->batch != costs->batch) {
-        log_error("--batch %u is not that of %s, %u, and times of another batch are not known",
-                  options->batch, options->costs, costs->batch);
-        return STATUS_INVALID;
-    }
+    enum status status = cost_batches_take(options->costs, options->batch, costs);
     if (status == STATUS_OK) {
         status = network_read(options->network, &network);
     }
@@ -485,6 +482,9 @@ enum exit_code command_predict(int argc, char **argv)
     enum exit_code code = EXIT_FAILED;
     if (study != NULL && faults != NULL && costs != NULL) {
         code = run(argc, argv, study, faults, costs);
+    }
+    if (study != NULL) {
+        study_finish(study);
     }
     free(costs);
     free(faults);

@@ -4,6 +4,7 @@
 #include "deploy/page/prediction_report.h"
 #include "deploy/predict/advise/advice.h"
 #include "deploy/predict/advise/crossover.h"
+#include "deploy/predict/study/study_basis.h"
 
 #include <jansson.h>
 
@@ -99,6 +100,7 @@ enum status predict_results_advise(struct study *study, const bool is_kept[ADVIC
         json_object_set_new(object, "advice", advice_json(study, &advice));
         status = print_json(object);
     } else if (status == STATUS_OK) {
+        study_print_basis(study, stdout);
         advice_print(study, &advice, stdout);
         study_print_left_out(study, stdout);
     }

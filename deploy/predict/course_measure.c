@@ -1,6 +1,7 @@
 /* Counts what a course takes, behind steps that do not count. */
 #include "deploy/predict/course.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Until all workers have made so many steps and begin the next, or all servers so many updates. */
@@ -37,6 +38,12 @@ static void read_counts(const struct course *course, double *ret_counts)
     }
 }
 
+/* What a link of the simulated network stands for. */
+static uint32_t origin_of(const struct course *course, uint32_t link)
+{
+    return course->network != course->whole ? course->reduction.origins[link] : link;
+}
+
 /* The busiest link and server of a time. */
 static void find_busiest(const struct course *course, const double *before, const double *after,
                          double seconds, struct prediction *made)
@@ -45,7 +52,7 @@ static void find_busiest(const struct course *course, const double *before, cons
     bool is_reduced = course->network != course->whole;
     made->busiest_link = NETWORK_NONE;
     for (uint32_t i = 0; i < links && seconds > 0; i++) {
-        uint32_t link = is_reduced ? course->reduction.origins[i] : i;
+        uint32_t link = origin_of(course, i);
         double bandwidth = network_free(&course->whole->links[link]);
         double bytes = (after[i] - before[i]) * (is_reduced ? course->reduction.scales[i] : 1);
         if (bandwidth > 0 && bytes / bandwidth / seconds > made->busiest_use) {
@@ -60,6 +67,38 @@ static void find_busiest(const struct course *course, const double *before, cons
         if (busy > made->server_busy && after[taken] > before[taken]) {
             made->server_busy = busy;
             made->server_wait_s = (after[waited] - before[waited]) / (after[taken] - before[taken]);
+        }
+    }
+}
+
+/* Links of a host that a simulated process has, also where nothing goes over them. */
+static void know_host(const struct course *course, uint32_t process, double *bytes)
+{
+    const struct network_host *host = &course->network->hosts[course->hosts[process]];
+    bytes[origin_of(course, host->up)] = bytes[origin_of(course, host->down)] =
+        bytes[origin_of(course, host->memory)] = 0;
+}
+
+/* Several links of a small job may stand for one. */
+static void keep_links(const struct course *course, const double *before, const double *after,
+                       uint32_t counted)
+{
+    double *bytes = course->extent->link_bytes;
+    bool is_reduced = course->network != course->whole;
+    for (uint32_t i = 0; i < course->whole->link_count; i++) {
+        bytes[i] = is_reduced ? NAN : 0;
+    }
+    for (uint32_t w = 0; w < course->simulated && is_reduced; w++) {
+        know_host(course, w, bytes);
+    }
+    for (uint32_t k = 0; k < course->shards && is_reduced; k++) {
+        know_host(course, course->job->workers + k, bytes);
+    }
+    for (uint32_t i = 0; i < course->network->link_count; i++) {
+        double own = (after[i] - before[i]) / counted;
+        if (own > 0) {
+            double *all = &bytes[origin_of(course, i)];
+            *all = (isnan(*all) ? 0 : *all) + own * (is_reduced ? course->reduction.scales[i] : 1);
         }
     }
 }
@@ -119,6 +158,9 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
     }
     find_busiest(course, counts, counts + count_size(course), seconds, &made);
     made.busiest_bytes /= counted;
+    if (course->extent->link_bytes != NULL) {
+        keep_links(course, counts, counts + count_size(course), counted);
+    }
     *ret_prediction = made;
     return STATUS_OK;
 }

@@ -30,6 +30,8 @@ struct prediction_extent {
     double work_max;        // of a step of all workers; with more a job is made in small
     double error_max;       // unless that may be off by more than this share of a step
     uint32_t sample_min;    // workers that may stand for all; 0: by the kind of job
+    double *link_bytes;     // (network.link_count) gets what goes over each link in a step, NAN
+                            // where nobody who was simulated uses it; borrowed. NULL: not wanted
 };
 
 /* About one nanosecond for each is what a step takes. */

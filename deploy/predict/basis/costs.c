@@ -84,12 +84,13 @@ static enum status read_distribution(const struct fields *fields, const char *di
                : status;
 }
 
-static enum status read_spread(const char *file, json_t *object, struct spread *spread)
+enum status costs_read_spread(const char *file, const char *place, json_t *object,
+                              struct spread *spread)
 {
     if (object == NULL) {
         return STATUS_OK;
     }
-    const struct fields fields = {file, "spread", object};
+    const struct fields fields = {file, place, object};
     const char *distribution = NULL;
     enum status status = fields_text(&fields, "distribution", true, &distribution);
     return status == STATUS_OK ? read_distribution(&fields, distribution, spread) : status;
@@ -200,11 +201,20 @@ static enum status read_exchange(const struct fields *fields, struct costs *cost
                                : status;
 }
 
+enum status costs_read_batch(const struct fields *fields, double *ret_batch)
+{
+    enum status status = fields_number(fields, "batch", 1, 1 << 24, true, ret_batch);
+    return status == STATUS_OK && floor(*ret_batch) != *ret_batch
+               ? fields_refuse(fields, "batch", "has to be a whole number")
+               : status;
+}
+
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
     static const char *const names[] = {"comment",
                                         "measured",
                                         "batch",
+                                        "batches",
                                         "layers",
                                         "optimizer",
                                         "message",
@@ -221,6 +231,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "messages-first",
                                         "message-bandwidth",
                                         "recovery",
+                                        "launch",
                                         "errors",
                                         "conditions",
                                         "whole-layers",
@@ -234,10 +245,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
         status = conditions_read(fields, &costs->conditions);
     }
     if (status == STATUS_OK) {
-        status = fields_number(fields, "batch", 1, 1 << 24, true, &batch);
-    }
-    if (status == STATUS_OK && floor(batch) != batch) {
-        status = fields_refuse(fields, "batch", "has to be a whole number");
+        status = costs_read_batch(fields, &batch);
     }
     costs->batch = (uint32_t)batch;
     costs->is_measured = json_object_get(fields->object, "measured") != NULL;
@@ -254,12 +262,16 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
         status = read_cores(fields, costs);
     }
     if (status == STATUS_OK) {
-        status =
-            read_spread(fields->file, json_object_get(fields->object, "spread"), &costs->spread);
+        status = costs_read_spread(fields->file, "spread",
+                                   json_object_get(fields->object, "spread"), &costs->spread);
     }
     if (status == STATUS_OK) {
         status =
             read_errors(fields->file, json_object_get(fields->object, "errors"), &costs->errors);
+    }
+    if (status == STATUS_OK) {
+        status = launch_costs_read(fields->file, json_object_get(fields->object, "launch"),
+                                   &costs->launch);
     }
     return status == STATUS_OK
                ? read_recovery(fields->file, json_object_get(fields->object, "recovery"),
@@ -267,17 +279,16 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                : status;
 }
 
-enum status costs_read(const char *file, struct costs *ret_costs)
+enum status costs_take(json_t *object, const char *file, struct costs *ret_costs)
 {
-    json_t *object = NULL;
-    enum status status = fields_load(file, &object);
-    if (status != STATUS_OK) {
-        return status;
-    }
     memset(ret_costs, 0, sizeof(*ret_costs));
-    status = read_all(&(struct fields){file, "", object}, ret_costs);
-    json_decref(object);
-    return status;
+    return read_all(&(struct fields){file, "", object}, ret_costs);
+}
+
+bool costs_are_extrapolated(const struct costs *costs)
+{
+    return costs->line_from > 0 &&
+           (costs->batch < costs->line_from || costs->batch > costs->line_to);
 }
 
 enum status costs_make_layout(const struct costs *costs, uint64_t bucket_bytes,

@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/vector/layout.h"
 #include "deploy/predict/basis/conditions.h"
+#include "deploy/predict/basis/launch_costs.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,7 +59,9 @@ struct costs {
                                // and with two threads that compute on each (cores.h); 0 for 1
     bool messages_first;       // threads that do not compute go before those that do
     struct recovery recovery;
+    struct launch_costs launch;
     struct cost_errors errors;
+    uint32_t line_from, line_to;  // batches from which these follow (cost_batches.h); 0: none
     bool is_measured;             // the file says from what
     struct conditions conditions; // and under what
 };
@@ -70,8 +73,17 @@ struct costs {
 #define RECOVERY_JOIN_S       0.2
 #define RECOVERY_COPY_EVERY_S 1.0
 
-/* Reads a file. Logs what is wrong. */
-enum status costs_read(const char *file, struct costs *ret_costs);
+/* Of the object of a file, without its `batches`, for those who read these as well
+ * (cost_batches.h). Logs what is wrong. */
+enum status costs_take(json_t *object, const char *file, struct costs *ret_costs);
+
+/* The fields `batch` and `spread` of a place in a file; a spread of NULL stays as it is. Log. */
+enum status costs_read_batch(const struct fields *fields, double *ret_batch);
+enum status costs_read_spread(const char *file, const char *place, json_t *object,
+                              struct spread *spread);
+
+/* Whether the file has only smaller batches, or only larger ones. */
+bool costs_are_extrapolated(const struct costs *costs);
 
 /* The buckets that the product makes of such layers. STATUS_INVALID if it cannot. */
 enum status costs_make_layout(const struct costs *costs, uint64_t bucket_bytes,

@@ -204,7 +204,24 @@ static enum status find_cores(const struct fields *fields, const struct network 
                : STATUS_OK;
 }
 
-static enum status add_hosts(const char *file, json_t *object, size_t index,
+/* Names of hosts are in the output, and tell links apart. `seen`: by name, the group of each. */
+static enum status check_name(const struct fields *fields, const char *name, size_t index,
+                              json_t *seen)
+{
+    const json_t *other = json_object_get(seen, name);
+    if (other != NULL) {
+        char why[NETWORK_NAME_BYTES + 96];
+        snprintf(why, sizeof(why),
+                 "makes a host %s, as hosts[%lld] does; hosts need names of "
+                 "their own",
+                 name, (long long)json_integer_value(other));
+        return fields_refuse(fields, "name", why);
+    }
+    return json_object_set_new(seen, name, json_integer((json_int_t)index)) == 0 ? STATUS_OK
+                                                                                 : STATUS_NO_MEMORY;
+}
+
+static enum status add_hosts(const char *file, json_t *object, size_t index, json_t *seen,
                              struct network *network)
 {
     char place[32];
@@ -227,12 +244,13 @@ static enum status add_hosts(const char *file, json_t *object, size_t index,
     if (group.count > NETWORK_HOSTS_MAX - network->host_count) {
         return fields_refuse(&fields, "count", "makes too many hosts");
     }
-    for (uint32_t i = 0; i < (uint32_t)group.count; i++) {
+    for (uint32_t i = 0; i < (uint32_t)group.count && status == STATUS_OK; i++) {
         struct network_host *host = &network->hosts[network->host_count];
         *host = group.host;
         host->machine = group.machine != NULL ? group.host.machine : network->host_count;
         network->host_count++;
         snprintf(host->name, sizeof(host->name), "%.50s%u", group.host.name, i);
+        status = check_name(&fields, host->name, index, seen);
         host->workers = (uint32_t)group.workers;
         host->servers = (uint32_t)group.servers;
         host->up = add_link(network, host->name, "out", group.nic);
@@ -241,7 +259,7 @@ static enum status add_hosts(const char *file, json_t *object, size_t index,
         host->memory = add_link(network, host->name, "memory", group.memory);
         network->has_server_places = network->has_server_places || host->servers > 0;
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* The switches from one to the top, itself included; more than NETWORK_DEPTH_MAX in a circle. */
@@ -351,7 +369,8 @@ static enum status check_tree(const char *file, const struct network *network)
 static enum status build(const struct fields *fields, const json_t *switches, const json_t *hosts,
                          struct network *network)
 {
-    enum status status = STATUS_OK;
+    json_t *seen = json_object();
+    enum status status = seen != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     for (size_t i = 0; i < json_array_size(switches) && status == STATUS_OK; i++) {
         status = read_switch(fields->file, json_array_get(switches, i), i, network);
     }
@@ -362,8 +381,9 @@ static enum status build(const struct fields *fields, const json_t *switches, co
         status = check_tree(fields->file, network);
     }
     for (size_t i = 0; i < json_array_size(hosts) && status == STATUS_OK; i++) {
-        status = add_hosts(fields->file, json_array_get(hosts, i), i, network);
+        status = add_hosts(fields->file, json_array_get(hosts, i), i, seen, network);
     }
+    json_decref(seen);
     return status == STATUS_OK ? link_switches(network) : status;
 }
 

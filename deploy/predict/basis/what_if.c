@@ -349,6 +349,24 @@ bool what_if_has_servers(const struct what_if *what_if)
     return false;
 }
 
+void what_if_print_bandwidths(const struct what_if *what_if, FILE *stream)
+{
+    const char *before = ": ";
+    for (uint32_t i = 0; i < what_if->count; i++) {
+        const struct what_if_change *change = &what_if->changes[i];
+        char text[QUANTITY_BYTES];
+        if (words[change->word].kind == WORD_BANDWIDTH && !change->is_factor) {
+            quantity_format(change->value, QUANTITY_BANDWIDTH, text);
+            fprintf(stream, "%s%s%s %s", before[0] == ':' ? what_if->text : "", before,
+                    words[change->word].name, text);
+            before = ", ";
+        }
+    }
+    if (before[0] == ',') {
+        fputc('\n', stream);
+    }
+}
+
 static bool make_change(const struct what_if_change *change, struct basis *basis)
 {
     if (words[change->word].change != NULL) {

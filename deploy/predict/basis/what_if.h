@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define WHAT_IF_CHANGES_MAX 16
 #define WHAT_IF_TEXT_BYTES  256
@@ -31,6 +32,9 @@ bool what_if_parse(const char *text, struct what_if *ret_what_if, char *ret_why,
 
 /* Whether one of the changes is of the number of servers, which not all modes have. */
 bool what_if_has_servers(const struct what_if *what_if);
+
+/* A line with the bandwidths that it gives, in bits and in bytes; nothing if it gives none. */
+void what_if_print_bandwidths(const struct what_if *what_if, FILE *stream);
 
 /* Changes the basis; NULL is no change. Logs where the files have nothing that could be changed. */
 enum status what_if_apply(const struct what_if *what_if, struct basis *basis);

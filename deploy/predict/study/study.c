@@ -3,8 +3,10 @@
 
 #include "common/base/log.h"
 #include "deploy/predict/study/parallel.h"
+#include "deploy/predict/study/study_links.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Each of these takes the cost of a limiter out of a basis. False: there was none. */
@@ -265,7 +267,10 @@ enum status study_measure(const struct study *study, const struct basis *basis,
         status = tell_if_long(study, basis);
     }
     if (status == STATUS_OK) {
-        status = study_predict(study, basis, &point->made);
+        struct prediction_extent extent = study_extent(study);
+        extent.link_bytes = point->link_bytes;
+        status =
+            prediction_make(&basis->job, &basis->costs, &basis->network, &extent, &point->made);
     }
     if (status == STATUS_OK) {
         point->speed_up = point->made.images_per_s / alone;
@@ -297,6 +302,17 @@ enum status study_make_basis(const struct study *study, const struct study_point
     return STATUS_OK;
 }
 
+/* 0: the costs do not say it. Places were found before, when the point was predicted. */
+static double find_start_s(const struct study *study, uint32_t workers, uint32_t servers)
+{
+    double start_s = 0;
+    const struct launch_costs *launch = &study->costs->launch;
+    return launch->is_given && launch_costs_find(launch, study->network, workers, servers,
+                                                 &start_s) == STATUS_OK
+               ? start_s
+               : 0;
+}
+
 void study_find_target(const struct study *study, struct study_design design, uint32_t workers,
                        const struct prediction *made, struct target *ret_target)
 {
@@ -305,6 +321,9 @@ void study_find_target(const struct study *study, struct study_design design, ui
     job.workers = workers;
     convergence_find(study->convergence, &job, study->costs->batch,
                      staleness_mean(&made->staleness), made->step_s, ret_target);
+    if (ret_target->seconds > 0) {
+        ret_target->seconds += find_start_s(study, workers, design.servers);
+    }
 }
 
 static enum status make_point(void *context, size_t index)
@@ -315,7 +334,13 @@ static enum status make_point(void *context, size_t index)
     enum status status = study_make_basis(study, point, &basis);
     if (status == STATUS_OK) {
         point->servers = basis->job.servers;
-        status = study_measure(study, basis, point);
+        free(point->link_bytes);
+        point->link_bytes = calloc(basis->network.link_count, sizeof(*point->link_bytes));
+        status = point->link_bytes != NULL ? study_measure(study, basis, point) : STATUS_NO_MEMORY;
+    }
+    if (status == STATUS_OK) {
+        point->start_s = find_start_s(study, point->workers, point->servers);
+        status = study_links_complete(basis, point->link_bytes);
     }
     if (status == STATUS_OK) {
         status = study_find_interval(study, basis, point);
@@ -363,6 +388,14 @@ enum status study_make(struct study *study)
     }
     return parallel_run(study->point_count * (1 + study->what_if_count), study->threads, make_point,
                         study);
+}
+
+void study_finish(struct study *study)
+{
+    for (size_t i = 0; i < sizeof(study->points) / sizeof(study->points[0]); i++) {
+        free(study->points[i].link_bytes);
+        study->points[i].link_bytes = NULL;
+    }
 }
 
 struct study_design_text study_design_text(struct study_design design)

@@ -41,6 +41,9 @@ struct study_point {
     double limiter_error; // of both steps behind that: by this share they may be off
     bool has_interval;    // the files say how sure costs are
     double images_per_s_low, images_per_s_high;
+    double *link_bytes;   // (network.link_count) over each link in a step, NAN where that is not
+                          // known; owned. NULL: not asked for
+    double start_s;       // of the job, until its first step; 0: the costs do not say
     struct target target; // zeros without a table of convergence
 };
 
@@ -72,8 +75,9 @@ struct study_design_text study_design_text(struct study_design design);
 /* Lists the points of designs, numbers of workers and changes. */
 void study_cross(struct study *study);
 
-/* Fills in all points. Logs, also that one takes long. */
+/* Fills in all points. Logs, also that one takes long. study_finish frees what they own. */
 enum status study_make(struct study *study);
+void study_finish(struct study *study);
 
 /* Fills in what a point has of a basis that has the job and all changes. Logs. */
 enum status study_measure(const struct study *study, const struct basis *basis,

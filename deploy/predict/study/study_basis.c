@@ -3,27 +3,30 @@
 
 #include "deploy/predict/basis/fields.h"
 
-#define LINKS_MAX 12 // that are printed of a network
+#include <stdbool.h>
 
 /* A line that grows entry by entry. */
 struct quantity_line {
     FILE *stream;
-    size_t count, max;
+    const char *title;
+    size_t count;
 };
+
+static void line_begin_entry(struct quantity_line *line)
+{
+    fprintf(line->stream, "%s%s", line->count == 0 ? "  " : ", ",
+            line->count == 0 ? line->title : "");
+    line->count++;
+}
 
 static void line_add(struct quantity_line *line, const char *name, double bandwidth)
 {
-    if (bandwidth <= 0) {
-        return;
-    }
-    if (line->count < line->max) {
-        char text[QUANTITY_BYTES];
+    char text[QUANTITY_BYTES];
+    if (bandwidth > 0) {
         quantity_format(bandwidth, QUANTITY_BANDWIDTH, text);
-        fprintf(line->stream, "%s%s %s", line->count == 0 ? "  " : ", ", name, text);
-    } else if (line->count == line->max) {
-        fprintf(line->stream, ", ...");
+        line_begin_entry(line);
+        fprintf(line->stream, "%s %s", name, text);
     }
-    line->count++;
 }
 
 static void line_end(const struct quantity_line *line)
@@ -35,7 +38,7 @@ static void line_end(const struct quantity_line *line)
 
 static void print_costs(const struct costs *costs, FILE *stream)
 {
-    struct quantity_line line = {stream, 0, SIZE_MAX};
+    struct quantity_line line = {stream, "", 0};
     line_add(&line, "message-bandwidth", costs->message_bandwidth);
     line_add(&line, "sum", costs->sum_bandwidth);
     line_add(&line, "encode", costs->encode_bandwidth);
@@ -44,47 +47,94 @@ static void print_costs(const struct costs *costs, FILE *stream)
     line_end(&line);
 }
 
-/* A link that is like the last one of its kind is left out. */
-static void add_link(struct quantity_line *line, const struct network *network, uint32_t link,
-                     double *last)
+/* Links of one kind: those of hosts up, of their memory, or of switches up. */
+struct link_kind {
+    const char *title;
+    uint32_t count;
+    uint32_t (*link_of)(const struct network *network, uint32_t index); // may be NETWORK_NONE
+};
+
+static uint32_t nic_of(const struct network *network, uint32_t host)
 {
-    if (link == NETWORK_NONE) {
-        return;
-    }
-    double bandwidth = network->links[link].bandwidth;
-    if (bandwidth != *last) {
-        line_add(line, network->links[link].name, bandwidth);
-    }
-    *last = bandwidth;
+    return network->hosts[host].up;
 }
 
-static void print_links(const struct network *network, FILE *stream)
+static uint32_t memory_of(const struct network *network, uint32_t host)
 {
-    struct quantity_line line = {stream, 0, LINKS_MAX};
-    double nic = network->links[network->hosts[0].up].bandwidth, memory = 0, up = 0;
+    return network->hosts[host].memory;
+}
+
+static uint32_t uplink_of(const struct network *network, uint32_t own)
+{
+    return network->switches[own].up;
+}
+
+static bool is_like(const struct network_link *a, const struct network_link *b)
+{
+    return a->bandwidth == b->bandwidth && a->background == b->background;
+}
+
+/* Links in a row that have the same bandwidth and background are one entry. */
+static void print_links(const struct network *network, const struct link_kind *kind, FILE *stream)
+{
+    struct quantity_line line = {stream, kind->title, 0};
+    for (uint32_t i = 0, end; i < kind->count; i = end) {
+        uint32_t index = kind->link_of(network, i);
+        const struct network_link *link = index != NETWORK_NONE ? &network->links[index] : NULL;
+        for (end = i + 1; end < kind->count && link != NULL; end++) {
+            uint32_t next = kind->link_of(network, end);
+            if (next == NETWORK_NONE || !is_like(&network->links[next], link)) {
+                break;
+            }
+        }
+        if (link == NULL || link->bandwidth <= 0) {
+            continue;
+        }
+        char bandwidth[QUANTITY_BYTES], background[QUANTITY_BYTES];
+        quantity_format(link->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
+        line_begin_entry(&line);
+        fprintf(stream, "%s", link->name);
+        if (end - i > 1) {
+            fprintf(stream, " and %u more", end - i - 1);
+        }
+        fprintf(stream, " %s", bandwidth);
+        if (link->background > 0) {
+            quantity_format(link->background, QUANTITY_BANDWIDTH, background);
+            fprintf(stream, " with a background of %s", background);
+        }
+    }
+    line_end(&line);
+}
+
+static void print_network(const struct network *network, FILE *stream)
+{
+    const struct link_kind kinds[] = {{"hosts: ", network->host_count, nic_of},
+                                      {"memory: ", network->host_count, memory_of},
+                                      {"switches: ", network->switch_count, uplink_of}};
+    struct quantity_line line = {stream, "", 0};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        print_links(network, &kinds[i], stream);
+    }
     line_add(&line, "flow", network->flow_bandwidth);
-    for (uint32_t i = 0; i < network->host_count; i++) {
-        add_link(&line, network, network->hosts[i].up, &nic);
-        add_link(&line, network, network->hosts[i].memory, &memory);
-    }
-    for (uint32_t i = 0; i < network->switch_count; i++) {
-        add_link(&line, network, network->switches[i].up, &up);
-    }
     line_end(&line);
 }
 
 void study_print_basis(const struct study *study, FILE *stream)
 {
-    char message[QUANTITY_BYTES], compute[QUANTITY_BYTES], nic[QUANTITY_BYTES];
+    char message[QUANTITY_BYTES], compute[QUANTITY_BYTES];
     const struct network *network = study->network;
     quantity_format(study->costs->message_s, QUANTITY_TIME, message);
     quantity_format(costs_compute_s(study->costs), QUANTITY_TIME, compute);
-    quantity_format(network->links[network->hosts[0].up].bandwidth, QUANTITY_BANDWIDTH, nic);
     fprintf(stream, "%s: %u images a step, computed in %s; %s a message at each end\n",
             study->costs_file, study->costs->batch, compute, message);
+    if (study->costs->line_from > 0) {
+        fprintf(stream, "  times are %s from those of %u and %u images\n",
+                costs_are_extrapolated(study->costs) ? "extrapolated" : "interpolated",
+                study->costs->line_from, study->costs->line_to);
+    }
     print_costs(study->costs, stream);
-    fprintf(stream, "%s: %u host%s, the first with %s\n", study->network_file, network->host_count,
-            network->host_count == 1 ? "" : "s", nic);
-    print_links(network, stream);
+    fprintf(stream, "%s: %u host%s\n", study->network_file, network->host_count,
+            network->host_count == 1 ? "" : "s");
+    print_network(network, stream);
     fprintf(stream, "\n");
 }

@@ -1,6 +1,7 @@
 /* Predictions as a table, and as JSON. */
 #include "deploy/predict/study/study.h"
 #include "deploy/predict/study/study_basis.h"
+#include "deploy/predict/study/study_links.h"
 #include "deploy/predict/study/study_target.h"
 
 #include <string.h>
@@ -48,6 +49,9 @@ static const char *cores_gap(const struct study *study)
                : "computing is as fast while messages are sent and sums are made, also where "
                  "workers share cores: the network gives no cores";
 }
+
+static const char batch_gap[] =
+    "no run had this batch: times lie on a line through those of two others";
 
 /* What the costs lack for the job; NULL: nothing. */
 static const char *missing_costs(const struct study *study)
@@ -124,6 +128,19 @@ static void print_intervals(const struct study *study, FILE *stream)
     }
 }
 
+/* Nothing where the costs do not say it. */
+static void print_starts(const struct study *study, FILE *stream)
+{
+    for (size_t i = 0; i < study->point_count; i++) {
+        const struct study_point *point = &study->points[i];
+        if (point->start_s > 0) {
+            fprintf(stream, "%s%s among %u: %.3g s\n",
+                    i == 0 ? "\nUntil the first step, from the command on:\n" : "",
+                    study_design_text(point->design).text, point->workers, point->start_s);
+        }
+    }
+}
+
 /* Of images/s, against the same point as things are. */
 static double change_percent(const struct study *study, const struct study_point *point)
 {
@@ -163,6 +180,8 @@ void study_print(const struct study *study, FILE *stream)
     if (has_late || has_reduced) {
         fputc('\n', stream);
     }
+    study_links_print(study, stream);
+    print_starts(study, stream);
     print_intervals(study, stream);
     study_target_print_unknown(study, stream);
     fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
@@ -201,6 +220,9 @@ void study_print_what_ifs(const struct study *study, FILE *stream)
     }
     fprintf(stream, "\nA factor changes the value that the files have: of times 0.5x is quicker, "
                     "of bandwidths 2x is.\n");
+    for (size_t i = 0; i < study->what_if_count; i++) {
+        what_if_print_bandwidths(&study->what_ifs[i], stream);
+    }
 }
 
 void study_print_left_out(const struct study *study, FILE *stream)
@@ -208,6 +230,9 @@ void study_print_left_out(const struct study *study, FILE *stream)
     char origin[ORIGIN_BYTES];
     format_origin(study, origin);
     fprintf(stream, "\nWhat the model leaves out:\n- %s\n- %s\n", origin, cores_gap(study));
+    if (study->costs->line_from > 0) {
+        fprintf(stream, "- %s\n", batch_gap);
+    }
     if (missing_costs(study) != NULL) {
         fprintf(stream, "- %s\n", missing_costs(study));
     }
@@ -259,7 +284,11 @@ json_t *study_points_json(const struct study *study, const struct what_if *what_
             continue;
         }
         json_t *object = point_json(study, point);
+        json_object_set_new(object, "links", study_links_json(study, point));
         study_target_add_json(study, point, object);
+        if (study->costs->launch.is_given) {
+            json_object_set_new(object, "start_s", json_real(point->start_s));
+        }
         if (point->has_interval) {
             json_object_set_new(object, "images_per_s_low", json_real(point->images_per_s_low));
             json_object_set_new(object, "images_per_s_high", json_real(point->images_per_s_high));
@@ -282,6 +311,9 @@ static json_t *left_out_json(const struct study *study)
     format_origin(study, origin);
     json_array_append_new(gaps, json_string(origin));
     json_array_append_new(gaps, json_string(cores_gap(study)));
+    if (study->costs->line_from > 0) {
+        json_array_append_new(gaps, json_string(batch_gap));
+    }
     if (missing_costs(study) != NULL) {
         json_array_append_new(gaps, json_string(missing_costs(study)));
     }
@@ -302,10 +334,16 @@ json_t *study_json(const struct study *study)
     }
     // Without memory one of the parts is NULL, and then the whole is.
     codec_text(&study->job.compress, codec);
-    return json_pack("{s:s, s:s, s:I, s:s, s:f, s:I, s:I, s:o, s:o, s:o}", "costs",
-                     study->costs_file, "network", study->network_file, "batch",
-                     (json_int_t)study->costs->batch, "compress", codec, "bucket_mb",
-                     study->job.bucket_mb, "seed", (json_int_t)study->job.seed, "steps",
-                     (json_int_t)study->counted, "points", study_points_json(study, NULL),
-                     "what_ifs", what_ifs, "left_out", left_out_json(study));
+    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:f, s:I, s:I, s:o, s:o, s:o}", "costs",
+                               study->costs_file, "network", study->network_file, "batch",
+                               (json_int_t)study->costs->batch, "compress", codec, "bucket_mb",
+                               study->job.bucket_mb, "seed", (json_int_t)study->job.seed, "steps",
+                               (json_int_t)study->counted, "points", study_points_json(study, NULL),
+                               "what_ifs", what_ifs, "left_out", left_out_json(study));
+    if (study->costs->line_from > 0) {
+        json_object_set_new(object, "batch_from",
+                            json_pack("[I, I]", (json_int_t)study->costs->line_from,
+                                      (json_int_t)study->costs->line_to));
+    }
+    return object;
 }

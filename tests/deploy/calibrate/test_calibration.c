@@ -2,6 +2,7 @@
  */
 #include "deploy/calibrate/calibration.h"
 #include "deploy/calibrate/calibration_files.h"
+#include "deploy/predict/basis/cost_batches.h"
 #include "deploy/predict/basis/network.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
@@ -57,7 +58,7 @@ static void calibrate(const struct traced_story *stories, size_t count, struct c
     snprintf(path, sizeof(path), "%s/costs.json", folders[0]);
     assert_int_equal(calibration_check_file(path), STATUS_OK);
     assert_int_equal(calibration_write_costs(&calibration, path), STATUS_OK);
-    assert_int_equal(costs_read(path, ret_costs), STATUS_OK);
+    assert_int_equal(cost_batches_take(path, 0, ret_costs), STATUS_OK);
     if (ret_network != NULL) {
         snprintf(path, sizeof(path), "%s/network.json", folders[0]);
         assert_int_equal(calibration_write_network(&calibration, path), STATUS_OK);
@@ -149,11 +150,12 @@ static void what_servers_alone_do_not_tell_is_assumed_by_name(void **state)
         const struct calibration_note *note = &calibration.cost_notes.list[i];
         bool is_unknown = strcmp(note->name, "optimizer") == 0 || strcmp(note->name, "sum") == 0 ||
                           strcmp(note->name, "input") == 0 || strcmp(note->name, "carriage") == 0 ||
-                          strcmp(note->name, "crowding") == 0 || strcmp(note->name, "turns") == 0;
+                          strcmp(note->name, "crowding") == 0 || strcmp(note->name, "turns") == 0 ||
+                          strcmp(note->name, "launch") == 0;
         assert_int_equal(note->is_assumed, is_unknown);
         assumed += note->is_assumed;
     }
-    assert_int_equal(assumed, 6);
+    assert_int_equal(assumed, 7);
 }
 
 /* Steps that take 0 to 1.1 ms longer, in twelve equal parts: the least is that without. */
@@ -369,11 +371,45 @@ static void runs_of_two_kinds_are_refused(void **state)
     assert_int_equal(calibration_run_read(second, &runs[1]), STATUS_OK);
     captured_log_begin();
     assert_int_equal(calibration_make(list, 2, &model, &known, &calibration), STATUS_INVALID);
-    assert_non_null(strstr(captured_log_end(), "costs are of one model and batch"));
+    assert_non_null(strstr(captured_log_end(), "costs are of one model"));
     other.parameters = 7;
     captured_log_begin();
     assert_int_equal(calibration_make(list, 1, &other, &known, &calibration), STATUS_INVALID);
     assert_non_null(strstr(captured_log_end(), "calibrate with the version that made the run"));
+    calibration_run_finish(&runs[0]);
+    calibration_run_finish(&runs[1]);
+    temp_folder_destroy(first);
+    temp_folder_destroy(second);
+}
+
+/* Their messages would be of steps that overlap otherwise. */
+static void runs_of_another_batch_show_what_computing_costs(void **state)
+{
+    (void)state;
+    struct calibration_run *list[2] = {&runs[0], &runs[1]};
+    const struct traced_story local = {"local",      "lenet5", 1,    0,
+                                       TRACED_STEPS, true,     true, "\"seed\": 1"};
+    char path[600], *first = traced_run_write(&plain_ring), *second = traced_run_write(&local);
+    assert_int_equal(calibration_run_read(first, &runs[0]), STATUS_OK);
+    assert_int_equal(calibration_run_read(second, &runs[1]), STATUS_OK);
+    runs[1].batch = 64;
+    assert_int_equal(calibration_make(list, 2, &model, &known, &calibration), STATUS_OK);
+    assert_int_equal(calibration.other_count, 1);
+    snprintf(path, sizeof(path), "%s/costs.json", first);
+    assert_int_equal(calibration_write_costs(&calibration, path), STATUS_OK);
+    assert_int_equal(cost_batches_take(path, 0, &costs), STATUS_OK);
+    assert_int_equal(costs.batch, 16);
+    assert_int_equal(costs.spread.kind, SPREAD_NONE);
+    check_layer(&costs.layers[1], 100000, TRACED_FORWARD_1_NS, TRACED_BACKWARD_1_NS);
+    assert_int_equal(cost_batches_take(path, 64, &costs), STATUS_OK);
+    assert_int_equal(costs.batch, 64);
+    assert_int_equal(costs.spread.kind, SPREAD_UNIFORM);
+    assert_int_equal(costs.layers[1].parameters, 100000);
+    check_near(costs_compute_s(&costs) + (costs.spread.least_s + costs.spread.most_s) / 2,
+               seconds(REST_NS + TRACED_FORWARD_1_NS + TRACED_BACKWARD_1_NS + TRACED_FORWARD_2_NS +
+                       TRACED_BACKWARD_2_NS) +
+                   0.55e-3,
+               0.05);
     calibration_run_finish(&runs[0]);
     calibration_run_finish(&runs[1]);
     temp_folder_destroy(first);
@@ -408,6 +444,7 @@ int main(void)
         cmocka_unit_test(runs_that_show_no_plain_steps_are_refused_by_name),
         cmocka_unit_test(runs_that_are_not_whole_are_refused),
         cmocka_unit_test(runs_of_two_kinds_are_refused),
+        cmocka_unit_test(runs_of_another_batch_show_what_computing_costs),
         cmocka_unit_test(what_is_known_of_links_counts_instead),
         cmocka_unit_test(what_takes_no_burst_is_paced),
         cmocka_unit_test(a_file_that_cannot_be_written_is_named),

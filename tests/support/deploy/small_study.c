@@ -48,6 +48,7 @@ struct small_study *small_study_create(uint32_t hosts, const char *modes, const 
 
 void small_study_destroy(struct small_study *small)
 {
+    study_finish(&small->study);
     network_finish(&small->network);
     free(small);
 }

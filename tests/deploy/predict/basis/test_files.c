@@ -1,5 +1,5 @@
 /* Tests of what costs and networks are refused for, and of ways through networks. */
-#include "deploy/predict/basis/costs.h"
+#include "deploy/predict/basis/cost_batches.h"
 #include "deploy/predict/basis/fields.h"
 #include "deploy/predict/basis/network.h"
 #include "tests/support/common/captured_log.h"
@@ -21,6 +21,10 @@
 #define HOST \
     "{\"name\": \"h\", \"count\": 4, \"switch\": \"s\", \"nic\": \"1 Gbit/s\", \"latency\": "
 
+#define NAMED(name, count)                                                                      \
+    "{\"name\": \"" name "\", \"count\": " count ", \"switch\": \"s\", \"nic\": \"1 Gbit/s\", " \
+    "\"latency\": \"1 us\"}"
+
 static struct costs costs;
 
 static void write_file(const char *text, char ret_path[32])
@@ -39,7 +43,8 @@ static void check(bool is_network, const char *text, const char *why)
     struct network network;
     write_file(text, path);
     captured_log_begin();
-    enum status status = is_network ? network_read(path, &network) : costs_read(path, &costs);
+    enum status status =
+        is_network ? network_read(path, &network) : cost_batches_take(path, 0, &costs);
     const char *log = captured_log_end();
     unlink(path);
     if (is_network && status == STATUS_OK) {
@@ -152,7 +157,16 @@ static void test_networks(void **state)
         {"{\"measured\": [], \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}]}",
          "measured has to be an object of texts"},
         {"{\"errors\": {\"latency\": 0.1}, \"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST
-         "\"1 us\", \"cores\": 2, \"machine\": \"m\"}, " HOST "\"1 us\", \"cores\": 2}]}",
+         "\"1 us\", \"cores\": 2, \"machine\": \"m\"}, {\"name\": \"g\", \"switch\": \"s\", "
+         "\"nic\": \"1 Gbit/s\", \"latency\": \"1 us\", \"cores\": 2}]}",
+         ""},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}, " HOST "\"1 us\"}]}",
+         "hosts[1].name makes a host h0, as hosts[0] does; hosts need names of their own"},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" NAMED("h1", "1") ", " NAMED("h",
+                                                                                        "11") "]}",
+         "hosts[1].name makes a host h10, as hosts[0] does"},
+        {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" NAMED("h1", "1") ", " NAMED("h",
+                                                                                        "10") "]}",
          ""},
         {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\", \"machine\": \"m\"}]}",
          "hosts[0].cores is missing: hosts share those of their machine"},
@@ -279,7 +293,7 @@ static void every_cost_is_taken(void **state)
                "\"carriage\": \"10 GB/s\", \"messages-first\": true, \"crowding\": 1.2,"
                "\"turns\": 1.3, \"whole-layers\": true}",
                path);
-    assert_int_equal(costs_read(path, &costs), STATUS_OK);
+    assert_int_equal(cost_batches_take(path, 0, &costs), STATUS_OK);
     unlink(path);
     const double times[] = {costs.optimizer_s, costs.message_s, costs.input_s,
                             costs.carriage_message_s};

@@ -73,6 +73,7 @@ static void expect_limiter(const char *name, double gain)
     struct study *study = make(NULL);
     assert_string_equal(study->points[0].limiter, name);
     predictions_check(name, WORKERS, study->points[0].limiter_gain, gain, 1e-6);
+    study_finish(study);
     free(study);
 }
 
@@ -81,6 +82,7 @@ static void expect_step(const char *change, double want)
     struct study *study = make(change);
     // What a step leaves to be done is done in the next one.
     predictions_check(change, WORKERS, study->points[1].made.step_s, want, 1e-3);
+    study_finish(study);
     free(study);
 }
 

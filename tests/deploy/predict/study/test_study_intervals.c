@@ -62,6 +62,7 @@ static void without_errors_there_is_no_interval(void **state)
     assert_false(study->points[0].has_interval);
     assert_null(json_object_get(point, "images_per_s_low"));
     json_decref(object);
+    study_finish(study);
     free(study);
 }
 
@@ -80,6 +81,7 @@ static void an_error_of_the_only_cost_is_that_of_the_speed(void **state)
     predictions_check("json", 1, json_number_value(json_object_get(point, "images_per_s_high")),
                       rate * factor, 1e-6);
     json_decref(object);
+    study_finish(study);
     free(study);
 }
 
@@ -91,6 +93,7 @@ static void errors_of_several_costs_add_up_as_squares(void **state)
     costs.optimizer_s = 0.01;
     struct study *study = make(2);
     double step_s = study->points[0].made.step_s;
+    study_finish(study);
     free(study);
     log_each[0] = log1p(shares[0] * 0.03 / step_s);
     log_each[1] = log1p(shares[1] * 0.01 / step_s);
@@ -99,6 +102,7 @@ static void errors_of_several_costs_add_up_as_squares(void **state)
     study = make(2);
     double width = log(study->points[0].images_per_s_high / study->points[0].images_per_s_low) / 2;
     predictions_check("width", 2, width, NINE_OF_TEN * hypot(log_each[0], log_each[1]), 1e-3);
+    study_finish(study);
     free(study);
 }
 
@@ -114,6 +118,7 @@ static void intervals_are_the_same_with_any_number_of_threads(void **state)
         study->threads = 1 + 3 * i;
         assert_int_equal(study_make(study), STATUS_OK);
         lows[i] = study->points[0].images_per_s_low;
+        study_finish(study);
         free(study);
     }
     assert_true(lows[0] == lows[1]);

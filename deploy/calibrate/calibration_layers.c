@@ -1,0 +1,97 @@
+/* Takes layers from a timeline, by their names or by buckets. */
+#include "deploy/calibrate/calibration_layers.h"
+
+#include "deploy/calibrate/calibration_cores.h"
+#include "deploy/calibrate/fit.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* The rest of the step comes first, as a layer without parameters. */
+static void list_layers(const struct model_layers *model, struct costs *costs)
+{
+    costs->layers[0] = (struct cost_layer){.parameters = 0};
+    costs->layer_count = 1;
+    for (uint32_t i = 0; i < model->count; i++) {
+        costs->layers[costs->layer_count++] =
+            (struct cost_layer){.parameters = model->list[i].parameters};
+    }
+}
+
+/* A timeline with layers: their names are those of the model. What lies between layers is added to
+ * the rest. */
+static void take_named(const struct observation *seen, const struct model_layers *model,
+                       struct costs *costs)
+{
+    struct cost_layer *layers = costs->layers;
+    layers[0].forward_s = seen->rest_s + seen->forward_s;
+    for (uint32_t b = 0; b < LAYOUT_BUCKETS_MAX; b++) {
+        layers[0].forward_s += seen->bucket_s[b];
+    }
+    for (uint32_t i = 0; i < model->count; i++) {
+        for (uint32_t j = 0; j < seen->layer_count; j++) {
+            if (strcmp(model->list[i].name, seen->layers[j].name) == 0) {
+                layers[1 + i].forward_s = seen->layers[j].forward_s;
+                layers[1 + i].backward_s = seen->layers[j].backward_s;
+            }
+        }
+    }
+}
+
+/* A timeline without: forward is shared out by parameters, and backward of each bucket as well. */
+static enum status take_unnamed(const struct calibration_run *run, struct costs *costs)
+{
+    const struct observation *seen = &run->observation;
+    struct layout layout;
+    uint64_t offset = 0;
+    enum status status =
+        costs_make_layout(costs, (uint64_t)(run->bucket_mb * 1024 * 1024), &layout);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    costs->layers[0].forward_s = seen->rest_s;
+    for (uint32_t i = 1; i < costs->layer_count; i++) {
+        struct cost_layer *layer = &costs->layers[i];
+        const struct span span = {offset, layer->parameters};
+        offset += layer->parameters;
+        layer->forward_s = seen->forward_s * (double)layer->parameters / (double)layout.value_count;
+        for (uint32_t b = 0; b < layout.bucket_count; b++) {
+            double share = (double)span_intersect(span, layout.buckets[b]).count /
+                           (double)layout.buckets[b].count;
+            layer->backward_s += share * seen->bucket_s[b];
+        }
+    }
+    return STATUS_OK;
+}
+
+/* From sums over all steps to a step's: its least, and the spread on top of it. */
+static void scale(const struct calibration_run *run, struct costs *costs)
+{
+    const struct observation *seen = &run->observation;
+    double share = calibration_core_share(run), all_s = costs_compute_s(costs);
+    struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
+    costs->errors.compute = fit_mean_error(seen->step_s, seen->step_count);
+    costs->spread = fit.spread;
+    costs->spread.least_s *= share;
+    costs->spread.most_s *= share;
+    costs->spread.mean_s *= share;
+    for (uint32_t i = 0; i < costs->layer_count && all_s > 0; i++) {
+        costs->layers[i].forward_s *= share * fit.least_s / all_s;
+        costs->layers[i].backward_s *= share * fit.least_s / all_s;
+    }
+}
+
+enum status calibration_layers_make(const struct calibration_run *run,
+                                    const struct model_layers *model, struct costs *costs)
+{
+    list_layers(model, costs);
+    costs->whole_layers = run->observation.layer_count > 0;
+    enum status status = STATUS_OK;
+    if (costs->whole_layers) {
+        take_named(&run->observation, model, costs);
+    } else {
+        status = take_unnamed(run, costs);
+    }
+    scale(run, costs);
+    return status;
+}
