@@ -37,7 +37,8 @@ struct results_rank {
     uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
     uint64_t copy_ns, wire_ns; // not part of those: ideally hidden behind them
     uint64_t bytes_sent, bytes_received;
-    uint64_t warm_images, warm_ns;
+    uint64_t warm_images, warm_ns; // since the job has gone on the last time
+    uint64_t past_images, past_ns; // until then: those that entered an update
     uint64_t made; // steps, as it said when it was done
 
     // Of a program of its own.
@@ -155,7 +156,8 @@ double results_accuracy(const struct results *results, uint32_t period);
 /* Seconds of training up to the end of a period, without evaluations. */
 double results_seconds_until(const struct results *results, uint32_t period);
 
-/* Images per second that entered updates, over the whole job without its warm-up. */
+/* Images per second that entered updates, over the whole job without its warm-up. A job that has
+ * gone on from a copy leaves out the warm-up behind the last one alone. */
 double results_images_per_second(const struct results *results);
 
 /* The same over the last interval of every worker. */
