@@ -139,6 +139,7 @@ static void add_interval(struct results_rank *rank, const struct message *messag
     const struct wire_report *report = message->report;
     rank->step = message->step;
     rank->epoch = report->epoch;
+    rank->is_idle = report->images == 0;
     if (report->images > 0) {
         rank->loss = report->loss_sum / (double)report->images;
     }
@@ -458,7 +459,7 @@ double results_current_loss(const struct results *results)
     double sum = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < results->worker_count; i++) {
-        if (results->ranks[i].steps > 0) {
+        if (results->ranks[i].steps > 0 && !results->ranks[i].is_idle) {
             sum += results->ranks[i].loss;
             count++;
         }

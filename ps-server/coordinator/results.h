@@ -25,7 +25,8 @@ struct results_period {
 /* The last interval of one worker, and its sums. */
 struct results_rank {
     uint64_t step, epoch;
-    double loss;              // mean of the interval
+    bool is_idle;             // no image in the interval: it is left out, or tells of none
+    double loss;              // mean of the last interval with images
     double images_per_second; // of the interval; those that entered an update
     double compute_ms;        // per step in the interval
     uint64_t steps, images;

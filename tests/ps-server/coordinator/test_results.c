@@ -86,6 +86,25 @@ static void the_rate_of_a_job_that_has_gone_on_is_that_of_all_its_parts(void **s
     results_finish(&results);
 }
 
+static void the_loss_is_that_of_the_ranks_that_compute(void **state)
+{
+    (void)state;
+    struct results results;
+    struct wire_report report = {.steps = 4, .images = 64, .loss_sum = 128, .total_ns = 1};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = 4, .report = &report};
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
+    assert_true(results_current_loss(&results) == 2);
+    report.loss_sum = 64;
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    report.images = 0; // the other one is left out now
+    report.loss_sum = 0;
+    assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
+    assert_true(results_current_loss(&results) == 1);
+    results_finish(&results);
+}
+
 /* Reports a test of 10 images after some steps of 4 images, or, without `correct`, what came after
  * the last test. */
 static void evaluate(struct results *results, uint32_t rank, uint64_t step, int correct)
@@ -286,6 +305,7 @@ int main(void)
         cmocka_unit_test(the_steps_of_a_job_are_those_of_its_average_worker),
         cmocka_unit_test(images_that_entered_no_update_are_no_throughput),
         cmocka_unit_test(the_rate_of_a_job_that_has_gone_on_is_that_of_all_its_parts),
+        cmocka_unit_test(the_loss_is_that_of_the_ranks_that_compute),
         cmocka_unit_test(the_evaluations_of_a_program_belong_together_by_their_number),
         cmocka_unit_test(a_process_that_does_not_evaluate_is_not_waited_for),
         cmocka_unit_test(what_comes_after_the_last_evaluation_of_all_is_a_period_of_its_own),
