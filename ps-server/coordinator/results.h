@@ -40,7 +40,7 @@ struct results_rank {
     uint64_t bytes_sent, bytes_received;
     uint64_t warm_images, warm_ns; // since the job has gone on the last time
     uint64_t past_images, past_ns; // until then: those that entered an update
-    uint64_t made; // steps, as it said when it was done
+    uint64_t made;                 // steps, as it said when it was done
 
     // Of a program of its own.
     uint32_t evaluations;       // that it has reported
