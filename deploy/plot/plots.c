@@ -83,7 +83,7 @@ static bool write_losses(FILE *script, const struct run_folder *run, size_t inde
             loss = 0;
             ranks = 0;
         }
-        if (entry != NULL) {
+        if (json_is_number(json_object_get(entry, "loss"))) { // else it computed none
             step = at;
             loss += json_number_value(json_object_get(entry, "loss"));
             seconds = json_number_value(json_object_get(entry, "seconds"));

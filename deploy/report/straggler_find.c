@@ -42,8 +42,33 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+static bool is_uneven(json_int_t ranks, json_int_t processes)
+{
+    return processes > 0 && ranks % processes != 0;
+}
+
+/* Whether some process carried more ranks than another one, from the beginning or after a loss: it
+ * computes longer, and is not slow. */
+static bool was_dealt_unevenly(const struct run_folder *run)
+{
+    const json_t *options = json_object_get(run->job, "options"), *recovery;
+    json_int_t ranks = json_integer_value(json_object_get(options, "workers"));
+    bool is_found = is_uneven(ranks, json_integer_value(json_object_get(options, "processes")));
+    size_t i;
+    json_array_foreach(json_object_get(run->details, "recoveries"), i, recovery)
+    {
+        json_int_t carried = json_integer_value(json_object_get(recovery, "ranks"));
+        is_found = is_found ||
+                   is_uneven(carried, json_integer_value(json_object_get(recovery, "processes")));
+    }
+    return is_found;
+}
+
 bool straggler_find(const struct run_folder *run, struct straggler_found *ret_found)
 {
+    if (was_dealt_unevenly(run)) {
+        return false;
+    }
     struct rank_time *times = calloc(RANKS_MAX, sizeof(*times));
     double *others = calloc(RANKS_MAX, sizeof(*others));
     bool is_found = false;

@@ -16,7 +16,8 @@ struct straggler_found {
 #define STRAGGLER_STEPS_MIN 20
 
 /* The slowest worker, if it takes at least a third longer than the others. False if there is none,
- * if there are fewer than two workers, or if they made too few steps to tell. */
+ * if there are fewer than two workers, if they made too few steps to tell, or if a process carried
+ * more ranks than another one, as after a loss. */
 bool straggler_find(const struct run_folder *run, struct straggler_found *ret_found);
 
 #endif

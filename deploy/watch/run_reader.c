@@ -159,7 +159,8 @@ static void sum_up(struct live_state *state)
     state->slowest = 0;
     for (uint32_t i = 0; i < state->workers; i++) {
         const struct live_rank *rank = &state->ranks[i];
-        reported += rank->steps > 0;
+        // One that is left out computes no image, and has no loss.
+        reported += rank->steps > 0 && (rank->loss != 0 || rank->images_per_second > 0);
         loss += rank->loss;
         rate += rank->images_per_second;
         state->slowest =

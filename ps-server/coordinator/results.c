@@ -36,7 +36,11 @@ void results_go_on(struct results *results, struct results *from)
     results->period_capacity = from->period_capacity;
     *from = (struct results){0};
     for (uint32_t i = 0; i < results->worker_count; i++) {
-        results->ranks[i].warm_images = results->ranks[i].warm_ns = 0; // of this process's time
+        struct results_rank *rank = &results->ranks[i];
+        double used = (double)rank->images - rank->images_dropped;
+        rank->warm_images = rank->warm_ns = 0; // of this process's time
+        rank->past_images = used > 0 ? (uint64_t)used : 0;
+        rank->past_ns = rank->total_ns;
     }
 }
 
@@ -135,6 +139,7 @@ static void add_interval(struct results_rank *rank, const struct message *messag
     const struct wire_report *report = message->report;
     rank->step = message->step;
     rank->epoch = report->epoch;
+    rank->is_idle = report->images == 0;
     if (report->images > 0) {
         rank->loss = report->loss_sum / (double)report->images;
     }
@@ -429,11 +434,14 @@ double results_seconds_until(const struct results *results, uint32_t period)
 
 double results_images_per_second(const struct results *results)
 {
-    uint64_t images = 0, ns = 0;
+    uint64_t images = 0, warm_ns = 0, past_ns = 0;
     for (uint32_t i = 0; i < results->worker_count; i++) {
-        images += results->ranks[i].warm_images;
-        ns = max_u64(ns, results->ranks[i].warm_ns);
+        const struct results_rank *rank = &results->ranks[i];
+        images += rank->past_images + rank->warm_images;
+        warm_ns = max_u64(warm_ns, rank->warm_ns);
+        past_ns = max_u64(past_ns, rank->past_ns);
     }
+    uint64_t ns = past_ns + warm_ns; // ranks may have been with other processes until then
     return ns > 0 ? (double)images * 1e9 / (double)ns : 0;
 }
 
@@ -451,7 +459,7 @@ double results_current_loss(const struct results *results)
     double sum = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < results->worker_count; i++) {
-        if (results->ranks[i].steps > 0) {
+        if (results->ranks[i].steps > 0 && !results->ranks[i].is_idle) {
             sum += results->ranks[i].loss;
             count++;
         }

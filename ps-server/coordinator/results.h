@@ -25,7 +25,8 @@ struct results_period {
 /* The last interval of one worker, and its sums. */
 struct results_rank {
     uint64_t step, epoch;
-    double loss;              // mean of the interval
+    bool is_idle;             // no image in the interval: it is left out, or tells of none
+    double loss;              // mean of the last interval with images
     double images_per_second; // of the interval; those that entered an update
     double compute_ms;        // per step in the interval
     uint64_t steps, images;
@@ -37,8 +38,9 @@ struct results_rank {
     uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
     uint64_t copy_ns, wire_ns; // not part of those: ideally hidden behind them
     uint64_t bytes_sent, bytes_received;
-    uint64_t warm_images, warm_ns;
-    uint64_t made; // steps, as it said when it was done
+    uint64_t warm_images, warm_ns; // since the job has gone on the last time
+    uint64_t past_images, past_ns; // until then: those that entered an update
+    uint64_t made;                 // steps, as it said when it was done
 
     // Of a program of its own.
     uint32_t evaluations;       // that it has reported
@@ -155,7 +157,8 @@ double results_accuracy(const struct results *results, uint32_t period);
 /* Seconds of training up to the end of a period, without evaluations. */
 double results_seconds_until(const struct results *results, uint32_t period);
 
-/* Images per second that entered updates, over the whole job without its warm-up. */
+/* Images per second that entered updates, over the whole job without its warm-up. A job that has
+ * gone on from a copy leaves out the warm-up behind the last one alone. */
 double results_images_per_second(const struct results *results);
 
 /* The same over the last interval of every worker. */

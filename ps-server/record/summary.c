@@ -48,15 +48,17 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
     json_t *times = times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
                                report->total_ns, report->steps);
     add_hidden(times, report->copy_ns, report->wire_ns, report->steps);
-    return json_pack("{s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f}", "rank",
-                     (int)rank, "step", (json_int_t)line->step, "steps", (json_int_t)report->steps,
-                     "epoch", (json_int_t)line->epoch + 1, "seconds", seconds, "lr", report->rate,
-                     "loss", ratio(report->loss_sum, (double)report->images), "images_per_second",
-                     ratio(results_images_used(report) * 1e9, (double)report->total_ns),
-                     "images_dropped", report->images_dropped, "ms", times, "bytes_sent",
-                     (json_int_t)report->bytes_sent, "bytes_received",
-                     (json_int_t)report->bytes_received, "staleness",
-                     ratio(report->staleness_sum, (double)report->steps));
+    // Of a rank that is left out nobody computes one.
+    json_t *loss =
+        report->images > 0 ? json_real(report->loss_sum / (double)report->images) : json_null();
+    return json_pack(
+        "{s:i, s:I, s:I, s:I, s:f, s:f, s:o, s:f, s:f, s:o, s:I, s:I, s:f}", "rank", (int)rank,
+        "step", (json_int_t)line->step, "steps", (json_int_t)report->steps, "epoch",
+        (json_int_t)line->epoch + 1, "seconds", seconds, "lr", report->rate, "loss", loss,
+        "images_per_second", ratio(results_images_used(report) * 1e9, (double)report->total_ns),
+        "images_dropped", report->images_dropped, "ms", times, "bytes_sent",
+        (json_int_t)report->bytes_sent, "bytes_received", (json_int_t)report->bytes_received,
+        "staleness", ratio(report->staleness_sum, (double)report->steps));
 }
 
 static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)

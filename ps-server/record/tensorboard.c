@@ -22,7 +22,7 @@ static const char *const tags[] = {
     "train/compute_ms", "train/exchange_wait_ms", "train/input_wait_ms",
 };
 #define VALUE_COUNT (sizeof(tags) / sizeof(tags[0]))
-enum { IMAGES_PER_SECOND = 2 }; // of which the mean run has the sum
+enum { LOSS = 0, IMAGES_PER_SECOND = 2 }; // the mean run has the sum of images per second
 
 // Files for the plugin of hyper-parameters, which takes the first of what it finds: one that is
 // read before all others, and replaced when the job goes on; and one that is removed then.
@@ -42,6 +42,7 @@ struct tensorboard {
 
     // Of the next mean.
     bool *has_line; // (workers), owned
+    bool *has_loss; // (workers), owned: whether the last line has one
     uint32_t line_count;
     double (*last)[VALUE_COUNT]; // (workers), owned
     uint64_t *last_step;         // (workers), owned
@@ -235,6 +236,7 @@ static bool allocate(struct tensorboard *tensorboard, const struct job *job)
     tensorboard->job_text = describe_job(job);
     tensorboard->rank_fds = calloc(workers, sizeof(*tensorboard->rank_fds));
     tensorboard->has_line = calloc(workers, sizeof(*tensorboard->has_line));
+    tensorboard->has_loss = calloc(workers, sizeof(*tensorboard->has_loss));
     tensorboard->last = calloc(workers, sizeof(*tensorboard->last));
     tensorboard->last_step = calloc(workers, sizeof(*tensorboard->last_step));
     tensorboard->mean_fd = -1;
@@ -242,8 +244,8 @@ static bool allocate(struct tensorboard *tensorboard, const struct job *job)
         tensorboard->rank_fds[i] = -1;
     }
     return tensorboard->job_text != NULL && tensorboard->rank_fds != NULL &&
-           tensorboard->has_line != NULL && tensorboard->last != NULL &&
-           tensorboard->last_step != NULL;
+           tensorboard->has_line != NULL && tensorboard->has_loss != NULL &&
+           tensorboard->last != NULL && tensorboard->last_step != NULL;
 }
 
 enum status tensorboard_create(const char *run_folder, const struct job *job,
@@ -275,6 +277,7 @@ void tensorboard_destroy(struct tensorboard *tensorboard)
     free(tensorboard->job_text);
     free(tensorboard->rank_fds);
     free(tensorboard->has_line);
+    free(tensorboard->has_loss);
     free(tensorboard->last);
     free(tensorboard->last_step);
     free(tensorboard);
@@ -318,14 +321,17 @@ static void find_values(const struct wire_report *report, double ret_values[VALU
     memcpy(ret_values, values, sizeof(values));
 }
 
-static enum status write_values(int fd, uint64_t step, const double values[VALUE_COUNT])
+/* Without a loss where no image was computed, as of a rank that is left out. */
+static enum status write_values(int fd, uint64_t step, const double values[VALUE_COUNT],
+                                bool has_loss)
 {
     struct tensorboard_scalar scalars[VALUE_COUNT];
-    for (uint32_t i = 0; i < VALUE_COUNT; i++) {
-        scalars[i] = (struct tensorboard_scalar){.tag = tags[i], .value = values[i]};
+    uint32_t count = 0;
+    for (uint32_t i = has_loss ? LOSS : LOSS + 1; i < VALUE_COUNT; i++) {
+        scalars[count++] = (struct tensorboard_scalar){.tag = tags[i], .value = values[i]};
     }
     const struct tensorboard_event event = {
-        .step = step, .scalars = scalars, .scalar_count = VALUE_COUNT};
+        .step = step, .scalars = scalars, .scalar_count = count};
     return write_event(fd, &event);
 }
 
@@ -333,16 +339,18 @@ static enum status write_values(int fd, uint64_t step, const double values[VALUE
 static enum status write_mean(struct tensorboard *tensorboard)
 {
     double means[VALUE_COUNT] = {0};
-    double step = 0, workers = (double)tensorboard->workers;
+    double step = 0, workers = (double)tensorboard->workers, losses = 0;
     for (uint32_t rank = 0; rank < tensorboard->workers; rank++) {
         step += (double)tensorboard->last_step[rank] / workers;
+        losses += tensorboard->has_loss[rank];
         for (uint32_t i = 0; i < VALUE_COUNT; i++) {
             means[i] += tensorboard->last[rank][i] / (i == IMAGES_PER_SECOND ? 1 : workers);
         }
     }
+    means[LOSS] *= losses > 0 ? workers / losses : 0;
     memset(tensorboard->has_line, 0, tensorboard->workers * sizeof(*tensorboard->has_line));
     tensorboard->line_count = 0;
-    return write_values(tensorboard->mean_fd, (uint64_t)(step + 0.5), means);
+    return write_values(tensorboard->mean_fd, (uint64_t)(step + 0.5), means, losses > 0);
 }
 
 enum status tensorboard_add(struct tensorboard *tensorboard, uint32_t rank,
@@ -352,12 +360,14 @@ enum status tensorboard_add(struct tensorboard *tensorboard, uint32_t rank,
     tensorboard->last_step[rank] = line->step;
     tensorboard->line_count += !tensorboard->has_line[rank];
     tensorboard->has_line[rank] = true;
+    tensorboard->has_loss[rank] = line->report.images > 0;
     if (rank < rank_files(tensorboard)) {
         enum status status = open_rank(tensorboard, rank);
         if (status != STATUS_OK) {
             return status;
         }
-        status = write_values(tensorboard->rank_fds[rank], line->step, tensorboard->last[rank]);
+        status = write_values(tensorboard->rank_fds[rank], line->step, tensorboard->last[rank],
+                              tensorboard->has_loss[rank]);
         if (status != STATUS_OK) {
             return status;
         }

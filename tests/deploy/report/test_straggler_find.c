@@ -13,10 +13,9 @@
 #include <string.h>
 
 /* Two intervals for each of the times: a quarter of the steps, then the rest. */
-static bool find_in(const double *compute_ms, size_t ranks, int steps,
+static bool find_of(struct run_folder run, const double *compute_ms, size_t ranks, int steps,
                     struct straggler_found *found)
 {
-    static struct run_folder run;
     char *folder = temp_folder_create(), text[4096] = "";
     for (size_t i = 0; i < 2 * ranks; i++) {
         size_t used = strlen(text);
@@ -30,6 +29,12 @@ static bool find_in(const double *compute_ms, size_t ranks, int steps,
     bool is_found = straggler_find(&run, found);
     temp_folder_destroy(folder);
     return is_found;
+}
+
+static bool find_in(const double *compute_ms, size_t ranks, int steps,
+                    struct straggler_found *found)
+{
+    return find_of((struct run_folder){.summary = NULL}, compute_ms, ranks, steps, found);
 }
 
 static bool find(const double *compute_ms, size_t ranks, struct straggler_found *found)
@@ -47,6 +52,25 @@ static void the_slowest_is_named_with_how_slow_it_is(void **state)
     assert_true(find((const double[]){20, 10}, 2, &found));
     assert_int_equal(found.rank, 0);
     assert_true(fabs(found.ratio - 2) < 1e-9);
+}
+
+/* Of four ranks, worker 0 carries two. */
+static void a_process_that_carries_more_ranks_is_not_slow(void **state)
+{
+    (void)state;
+    struct straggler_found found;
+    const double times[] = {20, 10, 10, 10};
+    struct run_folder run = {
+        .details = json_pack("{s:[{s:i, s:i}]}", "recoveries", "processes", 3, "ranks", 4)};
+    assert_false(find_of(run, times, 4, 400, &found));
+    json_decref(run.details);
+    run.details = json_pack("{s:[{s:i, s:i}]}", "recoveries", "processes", 3, "ranks", 3);
+    assert_true(find_of(run, times, 4, 400, &found)); // a rank is left out
+    json_decref(run.details);
+    run = (struct run_folder){
+        .job = json_pack("{s:{s:i, s:i}}", "options", "workers", 4, "processes", 3)};
+    assert_false(find_of(run, times, 4, 400, &found));
+    json_decref(run.job);
 }
 
 static void where_all_are_about_as_fast_there_is_none(void **state)
@@ -71,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_slowest_is_named_with_how_slow_it_is),
+        cmocka_unit_test(a_process_that_carries_more_ranks_is_not_slow),
         cmocka_unit_test(where_all_are_about_as_fast_there_is_none),
         cmocka_unit_test(a_few_steps_tell_nothing),
     };

@@ -235,6 +235,22 @@ static void the_loss_is_that_of_the_ranks_that_have_one(void **state)
     close_folder(&reader);
 }
 
+static void a_rank_that_is_left_out_has_no_part_in_the_loss(void **state)
+{
+    static struct run_reader reader;
+    (void)state;
+    open_folder(&reader);
+    write_file("job.json", "w", JOB);
+    add_line(0, 2, 1.5, "\n");
+    write_file("metrics.jsonl", "a",
+               "{\"rank\": 1, \"step\": 2, \"steps\": 2, \"epoch\": 1, \"seconds\": 1.5, "
+               "\"lr\": 0.1, \"loss\": null, \"images_per_second\": 0.0}\n");
+    assert_true(update(&reader));
+    assert_int_equal(reader.state.step, 2);
+    assert_float_equal(reader.state.loss, 1.5, 1e-9);
+    close_folder(&reader);
+}
+
 static void a_damaged_description_of_a_job_is_no_failure_of_the_job(void **state)
 {
     static struct run_reader reader;
@@ -264,6 +280,7 @@ int main(void)
         cmocka_unit_test(lines_that_are_none_are_left_out),
         cmocka_unit_test(a_job_that_never_trained_says_why),
         cmocka_unit_test(the_loss_is_that_of_the_ranks_that_have_one),
+        cmocka_unit_test(a_rank_that_is_left_out_has_no_part_in_the_loss),
         cmocka_unit_test(a_damaged_description_of_a_job_is_no_failure_of_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,44 @@ static void images_that_entered_no_update_are_no_throughput(void **state)
     results_finish(&results);
 }
 
+static void the_rate_of_a_job_that_has_gone_on_is_that_of_all_its_parts(void **state)
+{
+    (void)state;
+    struct results results, before;
+    const struct wire_report early = {
+        .steps = 90, .images = 900, .images_dropped = 100, .total_ns = 8000000000};
+    const struct wire_report last = {.warm_images = 100, .warm_ns = 500000000};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = 90, .report = &early};
+    assert_int_equal(results_init(&before, 2, 0), STATUS_OK);
+    assert_int_equal(results_add(&before, 0, &message), STATUS_OK);
+    assert_int_equal(results_add(&before, 1, &message), STATUS_OK);
+    assert_int_equal(results_init(&results, 2, 0), STATUS_OK);
+    results_go_on(&results, &before);
+    results_close_worker(&results, 0, &last);
+    results_close_worker(&results, 1, &last);
+    assert_true(results_images_per_second(&results) == 1800 / 8.5);
+    results_finish(&results);
+}
+
+static void the_loss_is_that_of_the_ranks_that_compute(void **state)
+{
+    (void)state;
+    struct results results;
+    struct wire_report report = {.steps = 4, .images = 64, .loss_sum = 128, .total_ns = 1};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = 4, .report = &report};
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
+    assert_true(results_current_loss(&results) == 2);
+    report.loss_sum = 64;
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    report.images = 0; // the other one is left out now
+    report.loss_sum = 0;
+    assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
+    assert_true(results_current_loss(&results) == 1);
+    results_finish(&results);
+}
+
 /* Reports a test of 10 images after some steps of 4 images, or, without `correct`, what came after
  * the last test. */
 static void evaluate(struct results *results, uint32_t rank, uint64_t step, int correct)
@@ -266,6 +304,8 @@ int main(void)
         cmocka_unit_test(the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_hold),
         cmocka_unit_test(the_steps_of_a_job_are_those_of_its_average_worker),
         cmocka_unit_test(images_that_entered_no_update_are_no_throughput),
+        cmocka_unit_test(the_rate_of_a_job_that_has_gone_on_is_that_of_all_its_parts),
+        cmocka_unit_test(the_loss_is_that_of_the_ranks_that_compute),
         cmocka_unit_test(the_evaluations_of_a_program_belong_together_by_their_number),
         cmocka_unit_test(a_process_that_does_not_evaluate_is_not_waited_for),
         cmocka_unit_test(what_comes_after_the_last_evaluation_of_all_is_a_period_of_its_own),
