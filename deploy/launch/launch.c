@@ -49,10 +49,10 @@ static void tell_interrupt(struct launch *launch)
 {
     int number = launch->launcher->crew.last_signal;
     launch_tell(launch, "interrupted",
-         number == SIGINT   ? "interrupted by SIGINT (Ctrl-C)"
-         : number == SIGHUP ? "interrupted by SIGHUP: the terminal of ringside was closed"
-                            : "interrupted by SIGTERM",
-         NULL);
+                number == SIGINT   ? "interrupted by SIGINT (Ctrl-C)"
+                : number == SIGHUP ? "interrupted by SIGHUP: the terminal of ringside was closed"
+                                   : "interrupted by SIGTERM",
+                NULL);
     launch->is_certain = true;
 }
 

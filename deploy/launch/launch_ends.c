@@ -48,8 +48,9 @@ static bool is_anybody_left(const struct launch *launch)
 /* Tells a coordinator that has come back of one that the job has gone on without. */
 static void tell_over(struct launch *launch, const struct member *member)
 {
-    char line[MEMBER_NAME_BYTES + 32];
-    snprintf(line, sizeof(line), "over %s it was lost before", member->name);
+    char line[2 * MEMBER_NAME_BYTES + 64];
+    snprintf(line, sizeof(line), "over %s %s was lost before the coordinator", member->name,
+             member->name);
     members_tell(&launch->members, 0, line);
 }
 

@@ -25,8 +25,10 @@ static void note(struct ended *ended, const struct launcher_news *news, enum end
     }
     *place = (unsigned char)kind;
     ended->has_any = true;
-    if (kind == ENDED_LOST && ended->sentence[0] == '\0') {
+    bool is_lost = kind == ENDED_LOST;
+    if (ended->sentence[0] == '\0' || (is_lost && !ended->says_lost)) {
         snprintf(ended->sentence, sizeof(ended->sentence), "%s", news->sentence);
+        ended->says_lost = is_lost;
     }
 }
 
@@ -134,6 +136,13 @@ static uint32_t count_lost(const struct ended *ended, enum member_role role)
     return lost;
 }
 
+/* Whether the member that a slot is for has ended. What it said before may have waited here. */
+static bool has_ended(struct ended *ended, enum member_role role, const struct slot *slot)
+{
+    const unsigned char *kind = place_of(ended, role, slot->number);
+    return kind != NULL && (*kind == ENDED_LOST || *kind == ENDED_OVER);
+}
+
 /* Whether nobody is missing that may come. Those whose answer is due are missing, too. */
 static bool is_all_known(struct ended *ended, const struct job *own,
                          const struct coordinator *coordinator, enum member_role role)
@@ -143,7 +152,7 @@ static bool is_all_known(struct ended *ended, const struct job *own,
     uint32_t missing = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
-        if (at.slot != NULL && at.slot->is_asked_back) {
+        if (at.slot != NULL && at.slot->is_asked_back && !has_ended(ended, role, at.slot)) {
             return false;
         }
         missing += at.slot != NULL && !is_back(coordinator, at);
@@ -151,23 +160,57 @@ static bool is_all_known(struct ended *ended, const struct job *own,
     return missing <= count_lost(ended, role) && are_running_back(ended, own, coordinator, role);
 }
 
-/* Marks those of a role that are lost as gone. The first is *culprit, unless there is one. */
-static void give_up(struct ended *ended, const struct returning *returning,
-                    struct coordinator *coordinator, enum member_role role, struct sender *culprit,
-                    uint64_t now_ms)
+/* Marks those of a role as gone that have ended, or all that are not there if numbers are not
+ * certain. The first is *culprit, unless there is one. */
+static void give_up(struct ended *ended, bool are_certain, struct coordinator *coordinator,
+                    enum member_role role, struct sender *culprit, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
     uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
-        if (at.slot == NULL || at.slot->state != SLOT_FREE) {
-            continue;
-        }
-        const unsigned char *kind = place_of(ended, role, at.slot->number);
-        if (!is_certain(returning, role) || (kind != NULL && *kind == ENDED_LOST)) {
+        bool is_here = at.slot != NULL && at.slot->state != SLOT_FREE && !at.slot->is_asked_back;
+        if (at.slot != NULL && !is_here &&
+            (has_ended(ended, role, at.slot) || (!are_certain && at.slot->state == SLOT_FREE))) {
             generation_note_lost(coordinator, &at, now_ms);
             *culprit = culprit->slot != NULL ? *culprit : at;
         }
+    }
+}
+
+/* Whether a process is still to come in the place of one that has ended. */
+static bool awaits_any(struct ended *ended, const struct coordinator *coordinator,
+                       enum member_role role)
+{
+    struct sender at = membership_member(&coordinator->membership, role, 0);
+    for (; at.slot != NULL; at = membership_member(&coordinator->membership, role, at.index + 1)) {
+        const unsigned char *kind = place_of(ended, role, at.slot->number);
+        if (at.slot->state == SLOT_FREE && kind != NULL && *kind == ENDED_AWAITED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a coordinator that nobody has come back to. */
+static void judge_joined(struct ended *ended, const struct job *own,
+                         struct coordinator *coordinator, uint64_t now_ms)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    struct sender culprit = {.slot = NULL};
+    if (!job_may_go_on(own) || job_may_commit(own)) { // a program knows itself who has its commit
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!are_running_back(ended, own, coordinator, roles[i]) ||
+            awaits_any(ended, coordinator, roles[i])) {
+            return;
+        }
+    }
+    give_up(ended, true, coordinator, ROLE_WORKER, &culprit, now_ms);
+    give_up(ended, true, coordinator, ROLE_SERVER, &culprit, now_ms);
+    if (culprit.slot != NULL) {
+        coordinator_close(coordinator, STATUS_AGAIN, ended->sentence, &culprit, now_ms);
     }
 }
 
@@ -175,7 +218,11 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
                  struct coordinator *coordinator, uint64_t now_ms)
 {
     struct sender culprit = {.slot = NULL};
-    if (!ended->has_any || returning_may_begin(coordinator)) {
+    if (!ended->has_any || coordinator->state == COORDINATOR_RENEWING) { // see ended_leave
+        return;
+    }
+    if (returning_may_begin(coordinator)) {
+        judge_joined(ended, own, coordinator, now_ms);
         return;
     }
     if (!coordinator_takes_back(coordinator)) {
@@ -186,12 +233,22 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
         !is_all_known(ended, own, coordinator, ROLE_SERVER)) {
         return;
     }
-    give_up(ended, returning, coordinator, ROLE_WORKER, &culprit, now_ms);
-    give_up(ended, returning, coordinator, ROLE_SERVER, &culprit, now_ms);
+    give_up(ended, is_certain(returning, ROLE_WORKER), coordinator, ROLE_WORKER, &culprit, now_ms);
+    give_up(ended, is_certain(returning, ROLE_SERVER), coordinator, ROLE_SERVER, &culprit, now_ms);
     if (culprit.slot != NULL) {
-        generation_lose(coordinator, STATUS_UNREACHABLE,
-                        ended->sentence[0] != '\0' ? ended->sentence
-                                                   : "a member ended while the coordinator was lost",
-                        &culprit, now_ms);
+        generation_lose(coordinator, STATUS_UNREACHABLE, ended->sentence, &culprit, now_ms);
     }
+}
+
+void ended_leave(struct ended *ended, const struct returning *returning,
+                 struct coordinator *coordinator, uint64_t now_ms)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    struct sender culprit = {.slot = NULL};
+    for (uint32_t i = 0; i < 2 && ended->has_any && coordinator->is_returned; i++) {
+        if (is_certain(returning, roles[i])) {
+            give_up(ended, true, coordinator, roles[i], &culprit, now_ms);
+        }
+    }
+    memset(ended, 0, sizeof(*ended));
 }

@@ -13,6 +13,10 @@
  * there are no more free slots than LOST ones. If there are more, somebody may come back that the
  * launcher does not know (`ringside join`): that is waited for, as ever (--lost-after).
  *
+ * If they were just about to begin the next generation, they come by JOIN, as to a job that begins.
+ * So nobody says that it has begun but the launcher, by LOST and OVER. Once all of its processes
+ * that run have joined, the next generation begins without the others.
+ *
  * Numbers are certain where the job has as many members as it began with. There, another process
  * can take the place of one of AGAIN, as long as members come back (returning_take_join). */
 #ifndef PS_SERVER_RETURNING_ENDED_H
@@ -37,7 +41,8 @@ struct ended {
     bool has_any;
     unsigned char workers[JOB_WORKERS_MAX]; // by number, an ended_kind
     unsigned char servers[JOB_SERVERS_MAX + 1];
-    char sentence[COORDINATOR_REASON_BYTES]; // of the first that is LOST
+    char sentence[COORDINATOR_REASON_BYTES]; // of the first that is LOST, or OVER if none is
+    bool says_lost;
 };
 
 /* Keeps what the launcher says of a member, if this coordinator has none yet, or they come back to
@@ -48,6 +53,11 @@ bool ended_take(struct ended *ended, const struct returning *returning,
 /* Gives up those that are lost, once it is certain which they are. `own`: the job as the launcher
  * has started it. Call it at every turn. */
 void ended_judge(struct ended *ended, const struct returning *returning, const struct job *own,
+                 struct coordinator *coordinator, uint64_t now_ms);
+
+/* The next generation begins for another reason, before all are back: it has no place for those
+ * that are certain to be lost. */
+void ended_leave(struct ended *ended, const struct returning *returning,
                  struct coordinator *coordinator, uint64_t now_ms);
 
 #endif

@@ -110,9 +110,9 @@ static void begin_with_two(void)
     back.start = (struct wire_start){.all_reduce = ALL_REDUCE_RING, .bucket_bytes = 40};
     back.back = (struct wire_back){.trained_ms = 4000};
     const struct message first = comeback_say(&back, 0, 20);
-    assert_int_equal(returning_generation(&first, &back.story.job, &comeback_past, NOW_MS,
-                                          &back.generation),
-                     STATUS_OK);
+    assert_int_equal(
+        returning_generation(&first, &back.story.job, &comeback_past, NOW_MS, &back.generation),
+        STATUS_OK);
     struct job own = back.story.job;
     own.workers = COMEBACK_WORKERS;
     returning_begin(&back.returning, &first, &own, &back.generation, &back.story.coordinator);
@@ -155,6 +155,27 @@ static void who_has_joined_from_elsewhere_may_still_come(void **state)
     take_numbered(0, 0);
     judge_of_three();
     assert_int_equal(state_now(), COORDINATOR_GATHERING);
+}
+
+/* They were told to join the next generation, and the coordinator was lost before it began. */
+static void members_that_join_go_on_without_those_that_have_ended(void **state)
+{
+    const struct launcher_news over = {LAUNCHER_OVER, ROLE_WORKER, 1, "it was lost before"};
+    struct story fresh;
+    (void)state;
+    story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
+    fresh.job.on_loss = ON_LOSS_REDEAL;
+    fresh.job.min_workers = 1;
+    assert_true(ended_take(&ended, &back.returning, &fresh.coordinator, &over));
+    story_join(&fresh, 1, ROLE_WORKER, 0);
+    ended_judge(&ended, &back.returning, &fresh.job, &fresh.coordinator, NOW_MS);
+    assert_int_equal(fresh.coordinator.state, COORDINATOR_GATHERING);
+    story_join(&fresh, 2, ROLE_WORKER, 2);
+    ended_judge(&ended, &back.returning, &fresh.job, &fresh.coordinator, NOW_MS);
+    assert_int_equal(fresh.coordinator.state, COORDINATOR_RENEWING);
+    assert_string_equal(fresh.coordinator.reason, "it was lost before");
+    assert_int_equal(fresh.coordinator.membership.workers[1].state, SLOT_GONE);
+    coordinator_finish(&fresh.coordinator);
 }
 
 static void one_in_whose_place_another_is_started_is_awaited(void **state)
@@ -214,6 +235,7 @@ int main(void)
         ENDED_TEST(what_comes_before_the_first_is_back_is_kept),
         ENDED_TEST(after_an_earlier_loss_the_free_place_is_that_of_the_lost_one),
         ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
+        ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
         ENDED_TEST(one_in_whose_place_another_is_started_is_awaited),
         ENDED_TEST(a_server_is_given_up_likewise),
         ENDED_TEST(what_is_told_of_one_that_is_back_or_later_is_a_loss_as_any_other),
