@@ -112,35 +112,6 @@ static enum status listen_for_members(struct server *server)
                              : endpoints_bind_tcp(transport, &wish, server->endpoint);
 }
 
-static enum status init_coordinator(struct server *server)
-{
-    const struct coordinator_port port = server_port(server);
-    const struct job *job = &server->job;
-    enum status status =
-        coordinator_init(&server->coordinator, job, server->job_text, &port, clock_now_ms());
-    if (status != STATUS_OK) {
-        return status;
-    }
-    server->attention.looked_ms = server->coordinator.created_ms;
-    keeper_hand_over(server->keeper, &server->coordinator);
-    server->coordinator.is_launched = server->options->launcher_fd >= 0;
-    if (job->security == SECURITY_AUTH_ONLY) {
-        randombytes_buf(server->seal_key, sizeof(server->seal_key));
-        server->coordinator.seal_key = server->seal_key;
-    }
-    return STATUS_OK;
-}
-
-/* Gets ready for members of a generation. Each has an id of its own, so what is on its way from the
- * one before belongs to no job. */
-static enum status open_job(struct server *server)
-{
-    faults_forget_steps(&server->job, keeper_begin_step(server->keeper));
-    randombytes_buf(&server->channel->job_id, sizeof(server->channel->job_id));
-    enum status status = job_encode(&server->job, server->job_text, sizeof(server->job_text));
-    return status == STATUS_OK ? init_coordinator(server) : status;
-}
-
 enum status server_open_keeper(struct server *server)
 {
     const struct server_options *options = server->options;
@@ -172,7 +143,9 @@ static void take_launcher_news(struct server *server)
 {
     struct launcher_news news;
     while (launcher_pipe_next(&server->launcher, &news)) {
-        launcher_news_apply(&news, &server->coordinator, clock_now_ms());
+        if (!ended_take(&server->ended, &server->returning, &server->coordinator, &news)) {
+            launcher_news_apply(&news, &server->coordinator, clock_now_ms());
+        }
     }
 }
 
@@ -243,6 +216,8 @@ static void take_departures(struct server *server)
 static void tick(struct server *server)
 {
     uint64_t now_ms = clock_now_ms();
+    ended_judge(&server->ended, &server->returning, server->options->job, &server->coordinator,
+                now_ms);
     coordinator_tick(&server->coordinator, now_ms,
                      attention_away_ms(&server->attention, now_ms, TURN_MS));
 }
@@ -258,75 +233,6 @@ static void take_signal(struct server *server)
     snprintf(reason, sizeof(reason), "the coordinator was interrupted by SIG%s",
              sigabbrev_np(signal));
     coordinator_stop(&server->coordinator, STATUS_INTERRUPTED, reason, clock_now_ms());
-}
-
-/* Makes the coordinator of the next generation in the place of the last one, which stays if that
- * cannot be. */
-static enum status begin_generation(struct server *server)
-{
-    struct generation next;
-    enum status status = generation_next(&server->coordinator, &next);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    coordinator_call_back(&server->coordinator, clock_now_ms());
-    struct coordinator last = server->coordinator;
-    const struct job own = server->job;
-    keeper_destroy(server->keeper); // what is on its way to the disk arrives there
-    server->keeper = NULL;
-    server->coordinator.resume = last.resume = NULL; // the keeper had it
-    generation_change_job(&last, &next, &server->job);
-    status = server_open_keeper(server);
-    if (status != STATUS_OK) {
-        goto fail;
-    }
-    status = open_job(server);
-    if (status != STATUS_OK) {
-        server->coordinator = last;
-        goto fail;
-    }
-    if (job_may_commit(&server->job)) {
-        results_keep_committed(&server->coordinator.results, &last.results);
-    }
-    coordinator_finish(&last);
-    generation_finish(&server->generation);
-    server->generation = next;
-    generation_begin(&server->generation, &server->coordinator);
-    return STATUS_OK;
-
-fail:
-    server_restore_job(server, &own); // those who come to hear the verdict are of the last one
-    generation_finish(&next);
-    return status;
-}
-
-/* The job does not go on after all. */
-static void fail_after_all(struct server *server, enum status status, const char *why)
-{
-    struct coordinator *coordinator = &server->coordinator;
-    char reason[COORDINATOR_REASON_BYTES];
-    snprintf(reason, sizeof(reason), "%.380s; the job cannot go on: %.100s", coordinator->reason,
-             why);
-    coordinator_fail_to_renew(coordinator, status, reason, clock_now_ms());
-}
-
-/* After the loop has gone round for the last time of a generation: whether it goes on, with the
- * next one, or until all know that there is none. */
-static bool goes_on(struct server *server)
-{
-    char why[COORDINATOR_REASON_BYTES];
-    if (server->coordinator.state != COORDINATOR_RENEWING) {
-        return false;
-    }
-    if (!generation_has_enough(&server->coordinator, why, sizeof(why))) {
-        fail_after_all(server, STATUS_UNREACHABLE, why);
-        return true;
-    }
-    enum status status = begin_generation(server);
-    if (status != STATUS_OK) {
-        fail_after_all(server, status, status_text(status));
-    }
-    return true;
 }
 
 /* Tells those who manage this process that the loop goes round. One that hears nobody might as well
@@ -416,7 +322,7 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_job(server);
+    status = server_open_job(server);
     if (status != STATUS_OK) {
         return status;
     }
@@ -489,7 +395,7 @@ enum status server_run(const struct server_options *options)
     if (status == STATUS_OK) {
         do {
             loop(server);
-        } while (goes_on(server));
+        } while (server_goes_on(server));
         status = finish(server);
     } else if (status == STATUS_END_OF_DATA) {
         progress_nothing_left(&server->progress, options->folder);

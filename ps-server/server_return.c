@@ -209,6 +209,12 @@ static void give_way(struct server *server)
     coordinator_enter(&server->coordinator, COORDINATOR_OVER, clock_now_ms());
 }
 
+/* Whether this process has looked at its members lately: if not, it was away itself. */
+static bool was_attentive(const struct server *server)
+{
+    return (double)(clock_now_ms() - server->attention.looked_ms) < 1000 * server->job.lost_after;
+}
+
 void server_take_back(struct server *server, uint64_t peer, const struct message *back)
 {
     struct coordinator *coordinator = &server->coordinator;
@@ -232,6 +238,10 @@ void server_take_back(struct server *server, uint64_t peer, const struct message
         return;
     }
     if (is_own && returning_is_old(coordinator, peer, back)) {
+        return;
+    }
+    if (is_own && was_attentive(server) && returning_is_reconnected(coordinator, back)) {
+        returning_renew(coordinator, peer, back, clock_now_ms());
         return;
     }
     if (!coordinator_takes_back(coordinator) && (is_own || returning_may_begin(coordinator))) {

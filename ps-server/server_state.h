@@ -1,5 +1,5 @@
 /* The coordinator's process: what its loop has, and what it does for the coordinator. Of server.c,
- * server_port.c, server_record.c and server_trace.c alone. */
+ * server_generation.c, server_port.c, server_record.c, server_return.c and server_trace.c alone. */
 #ifndef PS_SERVER_SERVER_STATE_H
 #define PS_SERVER_SERVER_STATE_H
 
@@ -16,6 +16,7 @@
 #include "ps-server/record/history.h"
 #include "ps-server/record/progress.h"
 #include "ps-server/record/recorder.h"
+#include "ps-server/returning/ended.h"
 #include "ps-server/returning/returning.h"
 #include "ps-server/server.h"
 #include "ps-server/shard/shard_service.h"
@@ -32,6 +33,7 @@ struct server {
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
     struct job_part begun;        // what those had when their generation began; or zeroed
     struct returning returning;   // members that have outlasted the coordinator before
+    struct ended ended;           // and those that have not
     struct history_entry restart; // to be noted, if is_again
     bool is_restart_noted;
     bool is_again;    // somebody has begun the job in its run folder before
@@ -80,6 +82,14 @@ void server_note_restart(struct server *server, uint64_t step);
 /* Finds what the coordinator begins with, as server->keeper, which stays NULL if that fails: then
  * nothing is kept, and the job ends. Logs. */
 enum status server_open_keeper(struct server *server);
+
+/* Gets ready for members of a generation. Each has an id of its own, so what is on its way from the
+ * one before belongs to no job. */
+enum status server_open_job(struct server *server);
+
+/* After the loop has gone round for the last time of a generation: whether it goes on, with the
+ * next one, or until all know that there is none. */
+bool server_goes_on(struct server *server);
 
 /* BACK of a member: the job may be under way without a coordinator. */
 void server_take_back(struct server *server, uint64_t peer, const struct message *back);

@@ -75,6 +75,13 @@ void signs_training(struct signs *signs)
     }
 }
 
+void signs_renewed(struct signs *signs)
+{
+    if (signs->fd >= 0) {
+        (void)say(signs, "renewed\n");
+    }
+}
+
 void signs_ending(struct signs *signs)
 {
     if (signs->fd >= 0 && !signs->ends) {

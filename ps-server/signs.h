@@ -7,6 +7,7 @@
  *     busy           it does something that may take longer, until it says that it is alive again
  *     await worker 2 somebody may take the place of this member, which was lost before the start
  *     training       the job trains: before that it has nothing to go on from
+ *     renewed        the next generation begins: without those that were lost
  *     ending         the job ends: whoever is started again now comes too late
  *
  * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
@@ -40,7 +41,11 @@ void signs_await(struct signs *signs, const char *role, uint32_t number);
 /* The job trains. Without effect when it was said. */
 void signs_training(struct signs *signs);
 
-/* The job ends. Likewise. */
+/* The next generation begins. Logs nothing: if it is not heard, the next coordinator waits longer
+ * for those that were lost. */
+void signs_renewed(struct signs *signs);
+
+/* The job ends. As signs_training. */
 void signs_ending(struct signs *signs);
 
 void signs_end(struct signs *signs); // begun or not, with fd -1

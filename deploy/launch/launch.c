@@ -14,6 +14,7 @@
 #include "deploy/launch/handover.h"
 #include "deploy/launch/join_line.h"
 #include "deploy/launch/last_summary.h"
+#include "deploy/launch/launch_ends.h"
 #include "deploy/launch/launch_start.h"
 #include "deploy/launch/launch_timeline.h"
 #include "deploy/launch/launch_verdict.h"
@@ -44,25 +45,14 @@ void launch_block_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Tells the coordinator why the job has to end: see ps-server/coordinator/launcher_news.h. */
-static void tell(struct launch *launch, const char *kind, const char *cause,
-                 const struct member *culprit)
-{
-    char line[OPTION_ERROR_BYTES + 64];
-    launch->culprit = culprit;
-    snprintf(launch->cause, sizeof(launch->cause), "%s", cause);
-    snprintf(line, sizeof(line), "%s %s", kind, launch->cause);
-    members_tell(&launch->members, 0, line);
-}
-
 static void tell_interrupt(struct launch *launch)
 {
     int number = launch->launcher->crew.last_signal;
-    tell(launch, "interrupted",
-         number == SIGINT   ? "interrupted by SIGINT (Ctrl-C)"
-         : number == SIGHUP ? "interrupted by SIGHUP: the terminal of ringside was closed"
-                            : "interrupted by SIGTERM",
-         NULL);
+    launch_tell(launch, "interrupted",
+                number == SIGINT   ? "interrupted by SIGINT (Ctrl-C)"
+                : number == SIGHUP ? "interrupted by SIGHUP: the terminal of ringside was closed"
+                                   : "interrupted by SIGTERM",
+                NULL);
     launch->is_certain = true;
 }
 
@@ -142,92 +132,6 @@ static enum status start_all(struct launch *launch)
     return status;
 }
 
-/* Whether the coordinator may let the job go on without the member. Then it is the coordinator that
- * says when the job is over. */
-static bool may_be_done_without(const struct launch *launch, size_t index)
-{
-    return job_may_go_on(&launch->job) && index > 0;
-}
-
-/* Whether the member is a process of a program that goes on from its commits, and ended well. It
- * may have made its last step before the others, or come too late to be needed. One that vanished
- * from the job is missed there. */
-static bool is_done(const struct launch *launch, bool is_own, bool is_well)
-{
-    return is_own && is_well && job_may_commit(&launch->job);
-}
-
-/* Whether a worker runs, or is to run. A coordinator that has lost all of them cannot go on. */
-static bool is_anybody_left(const struct launch *launch)
-{
-    for (size_t i = launch->placement.server_count; i < launch->members.count; i++) {
-        if (!launch->members.list[i].is_over) {
-            return true;
-        }
-    }
-    return restart_is_planned(launch);
-}
-
-/* Tells the coordinator how a member ended, unless that follows from what it was told before. */
-static void note_end(struct launch *launch, size_t index)
-{
-    struct member *member = &launch->members.list[index];
-    const struct member *coordinator = &launch->members.list[0];
-    char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES], sentence[OPTION_ERROR_BYTES], kind[64];
-    bool is_killed = member_was_killed(member);
-    bool is_well = !is_killed && WEXITSTATUS(member->result) == 0;
-    bool is_own = index >= launch->placement.server_count && launch->options->program != NULL;
-    member->is_noted = true;
-    if ((is_well && !is_own) || is_done(launch, is_own, is_well) || launch->is_certain ||
-        (launch->cause[0] != '\0' && !is_killed)) {
-        return;
-    }
-    members_explain_end(&launch->members, index, end, sizeof(end));
-    snprintf(sentence, sizeof(sentence), "%s %s", member->name,
-             is_well ? OWN_PROGRAM_LEFT_NOT : end);
-    snprintf(kind, sizeof(kind), "%s %s",
-             restart_find_place(launch, member) ? "again"
-             : is_killed                        ? "killed"
-                                                : "ended",
-             member->name);
-    tell(launch, kind, sentence, member);
-    // A program's own failure is no loss that the others go on from.
-    bool may_go_on =
-        may_be_done_without(launch, index) && (is_killed || !job_may_commit(&launch->job));
-    if (may_go_on) {
-        launch->cause[0] = '\0'; // whatever ends the job is yet to come
-        launch->culprit = NULL;
-        if (!coordinator->is_over && coordinator->stopped == 0) {
-            restart_plan_worker(launch, member);
-        }
-        if (coordinator->stopped == 0 && is_anybody_left(launch)) {
-            return; // the coordinator decides
-        }
-    }
-    launch->is_certain = is_killed && !may_go_on;
-    if (is_well) {
-        launch->cause[0] = '\0'; // the coordinator knows whether it had left the job
-        launch->culprit = NULL;
-    } else if (launch->deadline_ms == 0) {
-        launch->deadline_ms =
-            clock_now_ms() + (uint64_t)(1000 * (launch->options->job->lost_after + 3));
-    }
-}
-
-/* Notes killed members first: the others may have ended because of them. */
-static void note_ends(struct launch *launch)
-{
-    for (int is_killed = 1; is_killed >= 0; is_killed--) {
-        for (size_t i = 1; i < launch->members.count; i++) {
-            const struct member *member = &launch->members.list[i];
-            if (member->is_over && !member->is_noted &&
-                member_was_killed(member) == (is_killed != 0)) {
-                note_end(launch, i);
-            }
-        }
-    }
-}
-
 /* Watches the job until the coordinator has ended, or the remaining members must be killed. */
 static void watch_coordinator(struct launch *launch)
 {
@@ -238,7 +142,7 @@ static void watch_coordinator(struct launch *launch)
         uint64_t deadline_ms = launch->deadline_ms != 0 ? launch->deadline_ms : UINT64_MAX;
         uint64_t restart_ms = restart_due(launch);
         step(launch, restart_ms < deadline_ms ? restart_ms : deadline_ms);
-        note_ends(launch);
+        launch_note_ends(launch);
     }
 }
 

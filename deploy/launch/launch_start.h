@@ -36,6 +36,7 @@ struct launch {
     uint32_t attempts;                       // of the job as a whole, before this one
     uint32_t returns;                        // of its coordinator, in this one
     bool has_begun;                          // to train, in this one
+    bool is_returning;                       // the coordinator: members come back to it
     bool is_ending;                          // the coordinator has said so: nobody can join it
     char restart_reason[OPTION_ERROR_BYTES]; // of the last of these
     char why_ended[64];                      // why the coordinator was killed here; "": it was not

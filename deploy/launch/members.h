@@ -30,6 +30,7 @@ struct member {
     int result;           // as waitpid gives it, if it is over and not lost
     int log_fd;           // where its lines go; -1: its agent writes the log itself
     bool is_noted;        // its end has been looked at
+    bool is_settled;      // the job has gone on without it
     uint64_t restart_ms;  // when it is started again; 0: it is not
     bool is_replacement;  // then, for a join of --fault
     bool is_again;        // it was started again

@@ -8,6 +8,7 @@
 #include "common/job/carriers.h"
 #include "common/job/faults.h"
 #include "common/job/job_modes.h"
+#include "deploy/launch/launch_ends.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -197,19 +198,6 @@ static struct member *find_awaited(const struct launch *launch, const char *line
     return NULL;
 }
 
-/* What was to end the job does not, and the coordinator is to hear what has happened since. */
-static void forget_ends(struct launch *launch)
-{
-    launch->cause[0] = '\0';
-    launch->culprit = NULL;
-    launch->is_certain = false;
-    launch->deadline_ms = 0;
-    for (size_t i = 1; i < launch->members.count; i++) {
-        struct member *member = &launch->members.list[i];
-        member->is_noted = member->is_over && is_planned(member); // it is started again soon
-    }
-}
-
 /* The job ends: those that were to be started again would come too late. */
 static void forget_plans(struct launch *launch)
 {
@@ -225,6 +213,11 @@ bool restart_take_answer(struct launch *launch, const char *line)
 {
     if (strcmp(line, "training") == 0) {
         launch->has_begun = true;
+        launch->is_returning = false;
+        return true;
+    }
+    if (strcmp(line, "renewed") == 0) {
+        launch_settle_ends(launch);
         return true;
     }
     if (strcmp(line, "ending") == 0) {
@@ -243,7 +236,7 @@ bool restart_take_answer(struct launch *launch, const char *line)
         awaited->restart_ms =
             clock_now_ms() + pause_ms(count_recent(launch) + count_planned(launch));
     }
-    forget_ends(launch);
+    launch_forget_ends(launch, false);
     return true;
 }
 
@@ -424,9 +417,8 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->returns++;
     launch->is_ending = false;
     note_restart(launch);
-    if (!launch->has_begun) {
-        forget_ends(launch); // the one before may not have heard of them
-    }
+    launch->is_returning = launch->has_begun;
+    launch_forget_ends(launch, launch->has_begun); // the one before may not have heard of them
 }
 
 /* ==========================================================================================
@@ -488,7 +480,7 @@ void restart_begin(struct launch *launch, const char *reason)
     launch->returns = 0;
     launch->deadline_ms = 0;
     launch->cause[0] = launch->why_ended[0] = '\0';
-    launch->is_certain = launch->has_begun = launch->is_ending = false;
+    launch->is_certain = launch->has_begun = launch->is_returning = launch->is_ending = false;
     launch->culprit = NULL;
     members_finish(&launch->members);
 }

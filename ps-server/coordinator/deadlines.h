@@ -77,6 +77,11 @@ struct broken {
  * several times, so the culprit has to go. Otherwise STATUS_OK. */
 enum status stalls_check_connections(const struct coordinator *coordinator, uint64_t now_ms,
                                      struct broken *ret_broken);
+
+/* Whether members connect anew where a connection was closed: the job has made a step since they
+ * last did, and has not begun at the same one again and again. */
+bool stalls_may_renew(const struct coordinator *coordinator);
+
 /* Programs of one's own can wait for each other for ever: one has left, or is in a collective, and
  * another needs its next gradient; or one is in a collective that another has left without. Returns
  * whether it is so, with a sentence and the worker that the others miss. */

@@ -82,6 +82,8 @@ static bool parse(const char *line, struct launcher_news *news)
         {"ended ", LAUNCHER_ENDED, true},
         {"killed ", LAUNCHER_KILLED, true},
         {"again ", LAUNCHER_AGAIN, true},
+        {"lost ", LAUNCHER_LOST, true},
+        {"over ", LAUNCHER_OVER, true},
     };
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         size_t size = strlen(kinds[i].word);
@@ -171,7 +173,10 @@ void launcher_news_apply(const struct launcher_news *news, struct coordinator *c
     case LAUNCHER_ENDED:
     case LAUNCHER_KILLED:
     case LAUNCHER_AGAIN:
+    case LAUNCHER_LOST:
         apply_end(news, coordinator, now_ms);
+        break;
+    case LAUNCHER_OVER: // nobody counts on it
         break;
     }
 }

@@ -10,6 +10,12 @@
  *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
  *     again worker 2 SENTENCE    the same, and the launcher can start it again
  *
+ * and to a coordinator that it has started in the place of one that was lost, until training goes
+ * on (ps-server/returning/ended.h):
+ *
+ *     lost worker 1 SENTENCE     as killed, and the job may count on it still
+ *     over worker 0 SENTENCE     it does not run, and the job had gone on without it
+ *
  * If a member that was killed can be replaced, because the job has not begun, the coordinator
  * answers by --announce-fd, and the launcher starts it again:
  *
@@ -31,12 +37,14 @@ enum launcher_news_kind {
     LAUNCHER_ENDED,
     LAUNCHER_KILLED,
     LAUNCHER_AGAIN,
+    LAUNCHER_LOST,
+    LAUNCHER_OVER,
     LAUNCHER_GONE, // the pipe has ended
 };
 
 struct launcher_news {
     enum launcher_news_kind kind;
-    enum member_role role; // for ended, killed and again
+    enum member_role role; // for those that name a member
     uint32_t index;        // the same
     const char *sentence;  // borrowed until the next call
 };

@@ -272,9 +272,7 @@ static uint32_t count_tries(const struct coordinator *coordinator)
     return count;
 }
 
-/* Whether members connect anew: the job has made a step since they last did, and has not begun at
- * the same one again and again. */
-static bool may_renew(const struct coordinator *coordinator)
+bool stalls_may_renew(const struct coordinator *coordinator)
 {
     const struct membership *membership = &coordinator->membership;
     bool has_moved = coordinator->generation == NULL;
@@ -302,7 +300,7 @@ enum status stalls_check_connections(const struct coordinator *coordinator, uint
     if (!job_may_go_on(coordinator->job)) {
         return STATUS_UNREACHABLE;
     }
-    return may_renew(coordinator) ? STATUS_AGAIN : STATUS_TIMED_OUT;
+    return stalls_may_renew(coordinator) ? STATUS_AGAIN : STATUS_TIMED_OUT;
 }
 
 /* Whether a worker of a program of one's own makes no step until others do something: it has left

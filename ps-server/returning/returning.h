@@ -81,6 +81,15 @@ enum status returning_generation(const struct message *back, const struct job *j
  * for so long, and decides nothing any more. */
 bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back);
 
+/* Whether one that is back has lost no more than its connection to this coordinator, which has a
+ * shard: the two were there all the time. Then it is as with any connection between two that live
+ * (stalls_check_connections). */
+bool returning_is_reconnected(const struct coordinator *coordinator, const struct message *back);
+
+/* Lets all connect anew because of that. */
+void returning_renew(struct coordinator *coordinator, uint64_t peer, const struct message *back,
+                     uint64_t now_ms);
+
 /* Makes a new coordinator of that job the one that they come back to. `own`: the job as its own
  * options have it. */
 void returning_begin(struct returning *returning, const struct message *back, const struct job *own,

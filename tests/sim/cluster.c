@@ -35,6 +35,7 @@ static void note_absence(struct cluster *cluster, const struct coordinator *coor
     const struct generation *generation = coordinator->generation;
     if (generation != NULL) {
         const struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
+        snprintf(cluster->loss, sizeof(cluster->loss), "%s", last->reason);
         cluster->trained_on = last->trained_on;
         cluster->away_s = last->seconds;
         cluster->steps_meanwhile = last->steps_meanwhile;

@@ -50,9 +50,10 @@ struct cluster {
     uint32_t workers_left; // of the last generation
     uint32_t generation;   // that it has closed
     uint32_t restarts;     // that it counts
-    bool has_costs;  // of a job that has completed: it says how long the last loss has held it up
-    bool trained_on; // the last loss was that of the coordinator alone
-    double away_s;   // then: for how long there was none, and the steps that were made meanwhile
+    bool has_costs; // of a job that has completed: it says how long the last loss has held it up
+    char loss[COORDINATOR_REASON_BYTES]; // the last one; "": there was none
+    bool trained_on;                     // the last loss was that of the coordinator alone
+    double away_s; // then: for how long there was none, and the steps that were made meanwhile
     uint64_t steps_meanwhile;
     bool has_gathered;        // all members were ready once
     uint64_t begin_step;      // of the first generation

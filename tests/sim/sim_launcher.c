@@ -77,14 +77,20 @@ static void note_end(struct sim_launcher *launcher, uint32_t member)
     bool is_worker = member >= job_ps_count(job);
     bool may_start = !launcher->is_ending && count_planned(launcher) < launcher->restarts;
     launcher->is_noted[member] = true;
+    if (launcher->is_settled[member]) {
+        tell(launcher, "over", member, "was lost before");
+        return;
+    }
     if (!process->is_killed) {
         if (process->exit_status != 0) {
-            tell(launcher, "ended", member, "ended by itself");
+            bool is_lost = launcher->is_returning && job_may_go_on(job);
+            tell(launcher, is_lost ? "lost" : "ended", member, "ended by itself");
         }
         return;
     }
     launcher->workers_killed += is_worker;
-    tell(launcher, may_start ? "again" : "killed", member, "was killed");
+    const char *kind = may_start ? "again" : launcher->is_returning ? "lost" : "killed";
+    tell(launcher, kind, member, "was killed");
     if (may_start && is_worker && job_may_go_on(job) &&
         count_running(launcher) >= job->min_workers) {
         launcher->restart_ns[member] = world_now_ns() + PAUSE_NS;
@@ -97,6 +103,12 @@ static void take_line(struct sim_launcher *launcher, const char *line)
     if (strcmp(line, "ending") == 0) {
         launcher->is_ending = true;
         memset(launcher->restart_ns, 0, sizeof(launcher->restart_ns));
+    }
+    launcher->is_returning = launcher->is_returning && strcmp(line, "training") != 0;
+    if (strcmp(line, "renewed") == 0) {
+        for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
+            launcher->is_settled[i] = launcher->is_settled[i] || launcher->is_noted[i];
+        }
     }
     for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
         name_of(launcher, i, name, sizeof(name));
@@ -129,7 +141,7 @@ static void start_due(struct sim_launcher *launcher)
         name_of(launcher, i, name, sizeof(name));
         story_say("%s is started again", name);
         launcher->restart_ns[i] = 0;
-        launcher->is_noted[i] = false;
+        launcher->is_noted[i] = launcher->is_settled[i] = false;
         launcher->restarts--;
         if (i < servers) {
             cluster_start_server(launcher->cluster, i);
@@ -153,11 +165,47 @@ static void close_job(struct sim_launcher *launcher)
     }
 }
 
+static void open_pipes(struct sim_launcher *launcher)
+{
+    make_pipe(&launcher->cluster->launcher_fd, &launcher->told);
+    make_pipe(&launcher->heard, &launcher->cluster->announce_fd);
+}
+
+static void close_pipes(struct sim_launcher *launcher)
+{
+    close(launcher->told);
+    close(launcher->heard);
+    close(launcher->cluster->launcher_fd); // a coordinator that has ended has closed the other one
+}
+
+/* The coordinator was killed, and others wait for the next one. */
+static void return_coordinator(struct sim_launcher *launcher)
+{
+    if (launcher->return_ns == 0) {
+        launcher->return_ns = world_now_ns() + launcher->return_after_ns;
+    }
+    if (world_now_ns() < launcher->return_ns) {
+        return;
+    }
+    story_say("the coordinator is started again");
+    launcher->return_ns = 0;
+    launcher->returns--;
+    launcher->is_returning = true;
+    memset(launcher->is_noted, 0, sizeof(launcher->is_noted));
+    close(launcher->cluster->announce_fd);
+    close_pipes(launcher);
+    open_pipes(launcher);
+    cluster_return_coordinator(launcher->cluster);
+}
+
 static void look(void *data)
 {
     struct sim_launcher *launcher = data;
     take_lines(launcher);
-    if (is_over(launcher, 0)) {
+    if (is_over(launcher, 0) && cluster_process(launcher->cluster, 0)->is_killed &&
+        launcher->returns > 0) {
+        return_coordinator(launcher);
+    } else if (is_over(launcher, 0)) {
         close_job(launcher);
     } else {
         for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
@@ -176,16 +224,13 @@ void sim_launcher_begin(struct sim_launcher *launcher, struct cluster *cluster, 
                         uint32_t restarts)
 {
     *launcher = (struct sim_launcher){.cluster = cluster, .look_ns = look_ns, .restarts = restarts};
-    make_pipe(&cluster->launcher_fd, &launcher->told);
-    make_pipe(&launcher->heard, &cluster->announce_fd);
+    open_pipes(launcher);
     world_at(look_ns, look, launcher);
 }
 
 void sim_launcher_end(struct sim_launcher *launcher)
 {
-    close(launcher->told);
-    close(launcher->heard);
-    close(launcher->cluster->launcher_fd); // the coordinator has closed the other one
+    close_pipes(launcher);
 }
 
 bool sim_launcher_is_over(void *data)

@@ -15,16 +15,21 @@ struct sim_launcher {
     struct cluster *cluster;                       // borrowed
     uint64_t look_ns;                              // after which it looks again
     uint32_t restarts;                             // that are left
+    uint32_t returns;                              // of the coordinator that are left
+    uint64_t return_after_ns, return_ns;           // its pause; when it comes back; 0: it is there
+    bool is_returning;                             // members come back to it
     int told, heard;                               // its ends of the two pipes
     bool is_ending;                                // the coordinator has said so
     uint64_t over_ns;                              // when the coordinator had ended; 0: it has not
     uint32_t workers_killed;                       // of those that the coordinator was told of
     uint32_t late_count;                           // members that had to be killed in the end
     bool is_noted[SIM_LAUNCHER_MEMBERS_MAX];       // the end of the process that there was
+    bool is_settled[SIM_LAUNCHER_MEMBERS_MAX];     // the job has gone on without that one
     uint64_t restart_ns[SIM_LAUNCHER_MEMBERS_MAX]; // when it is started again; 0: it is not
 };
 
-/* Begins to look after the cluster, which has just begun. */
+/* Begins to look after the cluster, which has just begun. A coordinator that is killed is started
+ * again only if `returns` is set after that. */
 void sim_launcher_begin(struct sim_launcher *launcher, struct cluster *cluster, uint64_t look_ns,
                         uint32_t restarts);
 void sim_launcher_end(struct sim_launcher *launcher);

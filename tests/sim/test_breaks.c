@@ -41,13 +41,15 @@ static bool all_train(void)
     return !cluster.has_verdict;
 }
 
-/* Between the first worker and the next one, or the last server. */
+static bool is_coordinators; // one of its connections breaks
+
+/* Between the first worker and the next one, or the last server, or the coordinator. */
 static void break_it(void *data)
 {
     (void)data;
     const struct cluster_shape *shape = &cluster.shape;
     const struct sim_process *process = cluster.workers[0];
-    uint32_t last = shape->is_apart ? shape->servers : shape->servers - 1;
+    uint32_t last = is_coordinators ? 0 : shape->is_apart ? shape->servers : shape->servers - 1;
     const struct sim_process *other =
         shape->servers == 0 ? cluster.workers[1] : cluster.servers[last];
     has_broken = all_train();
@@ -79,6 +81,9 @@ static void judge(uint64_t seed, bool has_ended)
         fail_with(seed, "%u workers are lost, in generation %u", cluster.workers_lost,
                   cluster.generation);
     }
+    if (is_coordinators && has_broken && strstr(cluster.loss, "connection was closed") == NULL) {
+        fail_with(seed, "the reason is: %s", cluster.loss);
+    }
     sim_expected(&cluster.job, shape->value_count, shape->steps, expected);
     for (uint32_t i = 0; i < shape->workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
@@ -108,7 +113,7 @@ static void run_all(const char *mode, const char *all_reduce, bool is_apart)
             .lost_after = 2,
             .redeals = true,
             .is_apart = is_apart,
-            .outlast = is_apart ? 20 : 0,
+            .outlast = is_apart || is_coordinators ? 20 : 0,
         };
         const struct world_costs costs = {.latency_ns = 1 + draw(&drawing, MS_NS),
                                           .jitter_ns = 1 + draw(&drawing, MS_NS),
@@ -145,12 +150,22 @@ static void of_a_worker_and_a_server_both_stay(void **state)
     run_all("ps-sync", NULL, true);
 }
 
+/* The coordinator has shard 0, and was not away. */
+static void of_a_worker_and_the_coordinator_both_stay(void **state)
+{
+    (void)state;
+    is_coordinators = true;
+    run_all("ps-sync", NULL, false);
+    is_coordinators = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_ring_both_workers_stay),
         cmocka_unit_test(of_the_direct_all_reduce_both_workers_stay),
         cmocka_unit_test(of_a_worker_and_a_server_both_stay),
+        cmocka_unit_test(of_a_worker_and_the_coordinator_both_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,10 +413,9 @@ static void before_the_start_a_server_is_lost_with_the_coordinator(void **state)
     assert_false(server->is_noted || launch.is_certain || launch.cause[0] != '\0');
     launch.members.list[0].is_over = false; // it is there again
     assert_true(restart_find_place(&launch, server));
-    assert_true(restart_take_answer(&launch, "training"));
     server->is_noted = true;
-    restart_begin_return(&launch, "it was killed");
-    assert_true(server->is_noted); // the job has gone on without it
+    assert_true(restart_take_answer(&launch, "training") && launch.has_begun);
+    assert_true(restart_take_answer(&launch, "renewed") && server->is_settled);
 }
 
 static void what_the_others_do_depends_on_whether_the_job_has_begun(void **state)

@@ -347,6 +347,39 @@ static void one_that_is_cut_off_while_members_come_back_gives_up_nobody(void **s
     comeback_end(&back);
 }
 
+static void who_has_lost_its_connection_alone_has_missed_nobody(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin_in(&back, "ps-sync", 1, 100);
+    struct coordinator *coordinator = &back.story.coordinator;
+    struct message said = comeback_say(&back, 0, 20);
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take_anew(&back, ROLE_WORKER, rank, 10 + rank));
+    }
+    said = comeback_say(&back, 1, 20);
+    back.back.alone_ms = 150;
+    assert_false(returning_is_reconnected(coordinator, &said)); // members come back to it
+    coordinator->state = COORDINATOR_TRAINING;
+    coordinator->generation = NULL; // its first one
+    assert_true(returning_is_reconnected(coordinator, &said));
+    back.back.alone_ms = (uint64_t)(1000 * back.story.job.lost_after);
+    assert_false(returning_is_reconnected(coordinator, &said)); // it was not heard for so long
+    back.back.alone_ms = 150;
+    back.back.term = 1; // another one has taken it in
+    assert_false(returning_is_reconnected(coordinator, &said));
+    back.back.term = 0;
+    back.member.process_id++; // another process
+    assert_false(returning_is_reconnected(coordinator, &said));
+    back.member.process_id--;
+    returning_renew(coordinator, 30, &said, 1000);
+    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
+    assert_int_equal(coordinator->membership.workers[1].peer, 30); // hears that it joins anew
+    assert_int_equal(coordinator->ended_ms, 850);
+    assert_int_equal(coordinator->workers_lost, 0);
+    comeback_end(&back);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +397,7 @@ int main(void)
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
         cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
         cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),
+        cmocka_unit_test(who_has_lost_its_connection_alone_has_missed_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,254 @@
+/* Finds the members that nobody has to wait for, since they have ended. */
+#include "ps-server/returning/ended.h"
+
+#include "common/job/carriers.h"
+#include "common/job/job_modes.h"
+#include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/coordinator_states.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Where a number's kind is kept; NULL: there is no such number. */
+static unsigned char *place_of(struct ended *ended, enum member_role role, uint32_t number)
+{
+    bool is_worker = role == ROLE_WORKER;
+    uint32_t count = is_worker ? sizeof(ended->workers) : sizeof(ended->servers);
+    return number >= count ? NULL : is_worker ? &ended->workers[number] : &ended->servers[number];
+}
+
+static void note(struct ended *ended, const struct launcher_news *news, enum ended_kind kind)
+{
+    unsigned char *place = place_of(ended, news->role, news->index);
+    if (place == NULL) {
+        return;
+    }
+    *place = (unsigned char)kind;
+    ended->has_any = true;
+    bool is_lost = kind == ENDED_LOST;
+    if (ended->sentence[0] == '\0' || (is_lost && !ended->says_lost)) {
+        snprintf(ended->sentence, sizeof(ended->sentence), "%s", news->sentence);
+        ended->says_lost = is_lost;
+    }
+}
+
+/* Whether the job has all the members that it began with, so that numbers are those of slots. */
+static bool is_certain(const struct returning *returning, enum member_role role)
+{
+    return role == ROLE_WORKER ? returning->has_workers : returning->has_servers;
+}
+
+/* Whether a member is back. A process has every `stride`-th slot of its role from its first one. */
+static bool is_back(const struct coordinator *coordinator, struct sender first)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t stride =
+        first.role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    for (struct sender at = first; at.slot != NULL;
+         at = membership_member(membership, at.role, at.index + stride)) {
+        if (at.slot->state == SLOT_FREE || at.slot->is_asked_back) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of a coordinator to which members come back. */
+static bool take_while_back(struct ended *ended, const struct returning *returning,
+                            struct coordinator *coordinator, const struct launcher_news *news)
+{
+    const struct sender called =
+        membership_called(&coordinator->membership, news->role, news->index);
+    if (called.slot != NULL && called.slot->state != SLOT_FREE) {
+        return false; // it was back
+    }
+    bool is_awaited =
+        news->kind == LAUNCHER_AGAIN && is_certain(returning, news->role) && called.slot != NULL;
+    if (is_awaited) {
+        coordinator_port_await_again(&coordinator->port, news->role, news->index);
+    }
+    note(ended, news,
+         news->kind == LAUNCHER_OVER ? ENDED_OVER
+         : is_awaited                ? ENDED_AWAITED
+                                     : ENDED_LOST);
+    return true;
+}
+
+bool ended_take(struct ended *ended, const struct returning *returning,
+                struct coordinator *coordinator, const struct launcher_news *news)
+{
+    bool is_of_member = news->kind == LAUNCHER_KILLED || news->kind == LAUNCHER_AGAIN ||
+                        news->kind == LAUNCHER_LOST || news->kind == LAUNCHER_OVER;
+    if (is_of_member && coordinator_takes_back(coordinator)) {
+        return take_while_back(ended, returning, coordinator, news);
+    }
+    if (!returning_may_begin(coordinator)) {
+        return false;
+    }
+    if (news->kind == LAUNCHER_AGAIN) {
+        note(ended, news, ENDED_AWAITED);
+    } else if (news->kind == LAUNCHER_LOST || news->kind == LAUNCHER_OVER) {
+        note(ended, news, news->kind == LAUNCHER_LOST ? ENDED_LOST : ENDED_OVER);
+        return true;
+    }
+    return false;
+}
+
+/* Whether the member that has this number is back. */
+static bool has_back(const struct coordinator *coordinator, enum member_role role, uint32_t number)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sender at = membership_member(membership, role, i);
+        if (at.slot != NULL && at.slot->number == number && is_back(coordinator, at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether all processes of the launcher that run are back. */
+static bool are_running_back(struct ended *ended, const struct job *own,
+                             const struct coordinator *coordinator, enum member_role role)
+{
+    bool is_worker = role == ROLE_WORKER;
+    uint32_t first = is_worker ? 0 : job_first_server(own);
+    uint32_t count = is_worker ? job_carriers(own).processes : own->servers;
+    for (uint32_t number = first; number < first + count; number++) {
+        const unsigned char *kind = place_of(ended, role, number);
+        if ((kind == NULL || *kind == ENDED_NOT) && !has_back(coordinator, role, number)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How many of a role may be missing. */
+static uint32_t count_lost(const struct ended *ended, enum member_role role)
+{
+    const unsigned char *kinds = role == ROLE_WORKER ? ended->workers : ended->servers;
+    uint32_t count = role == ROLE_WORKER ? sizeof(ended->workers) : sizeof(ended->servers);
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        lost += kinds[i] == ENDED_LOST || kinds[i] == ENDED_AWAITED;
+    }
+    return lost;
+}
+
+/* Whether the member that a slot is for has ended. What it said before may have waited here. */
+static bool has_ended(struct ended *ended, enum member_role role, const struct slot *slot)
+{
+    const unsigned char *kind = place_of(ended, role, slot->number);
+    return kind != NULL && (*kind == ENDED_LOST || *kind == ENDED_OVER);
+}
+
+/* Whether nobody is missing that may come. Those whose answer is due are missing, too. */
+static bool is_all_known(struct ended *ended, const struct job *own,
+                         const struct coordinator *coordinator, enum member_role role)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sender at = membership_member(membership, role, i);
+        if (at.slot != NULL && at.slot->is_asked_back && !has_ended(ended, role, at.slot)) {
+            return false;
+        }
+        missing += at.slot != NULL && !is_back(coordinator, at);
+    }
+    return missing <= count_lost(ended, role) && are_running_back(ended, own, coordinator, role);
+}
+
+/* Marks those of a role as gone that have ended, or all that are not there if numbers are not
+ * certain. The first is *culprit, unless there is one. */
+static void give_up(struct ended *ended, bool are_certain, struct coordinator *coordinator,
+                    enum member_role role, struct sender *culprit, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sender at = membership_member(membership, role, i);
+        bool is_here = at.slot != NULL && at.slot->state != SLOT_FREE && !at.slot->is_asked_back;
+        if (at.slot != NULL && !is_here &&
+            (has_ended(ended, role, at.slot) || (!are_certain && at.slot->state == SLOT_FREE))) {
+            generation_note_lost(coordinator, &at, now_ms);
+            *culprit = culprit->slot != NULL ? *culprit : at;
+        }
+    }
+}
+
+/* Whether a process is still to come in the place of one that has ended. */
+static bool awaits_any(struct ended *ended, const struct coordinator *coordinator,
+                       enum member_role role)
+{
+    struct sender at = membership_member(&coordinator->membership, role, 0);
+    for (; at.slot != NULL; at = membership_member(&coordinator->membership, role, at.index + 1)) {
+        const unsigned char *kind = place_of(ended, role, at.slot->number);
+        if (at.slot->state == SLOT_FREE && kind != NULL && *kind == ENDED_AWAITED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a coordinator that nobody has come back to. */
+static void judge_joined(struct ended *ended, const struct job *own,
+                         struct coordinator *coordinator, uint64_t now_ms)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    struct sender culprit = {.slot = NULL};
+    if (!job_may_go_on(own) || job_may_commit(own)) { // a program knows itself who has its commit
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!are_running_back(ended, own, coordinator, roles[i]) ||
+            awaits_any(ended, coordinator, roles[i])) {
+            return;
+        }
+    }
+    give_up(ended, true, coordinator, ROLE_WORKER, &culprit, now_ms);
+    give_up(ended, true, coordinator, ROLE_SERVER, &culprit, now_ms);
+    if (culprit.slot != NULL) {
+        coordinator_close(coordinator, STATUS_AGAIN, ended->sentence, &culprit, now_ms);
+    }
+}
+
+void ended_judge(struct ended *ended, const struct returning *returning, const struct job *own,
+                 struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct sender culprit = {.slot = NULL};
+    if (!ended->has_any || coordinator->state == COORDINATOR_RENEWING) { // see ended_leave
+        return;
+    }
+    if (returning_may_begin(coordinator)) {
+        judge_joined(ended, own, coordinator, now_ms);
+        return;
+    }
+    if (!coordinator_takes_back(coordinator)) {
+        memset(ended, 0, sizeof(*ended)); // all are back, or the job goes on without the others
+        return;
+    }
+    if (!is_all_known(ended, own, coordinator, ROLE_WORKER) ||
+        !is_all_known(ended, own, coordinator, ROLE_SERVER)) {
+        return;
+    }
+    give_up(ended, is_certain(returning, ROLE_WORKER), coordinator, ROLE_WORKER, &culprit, now_ms);
+    give_up(ended, is_certain(returning, ROLE_SERVER), coordinator, ROLE_SERVER, &culprit, now_ms);
+    if (culprit.slot != NULL) {
+        generation_lose(coordinator, STATUS_UNREACHABLE, ended->sentence, &culprit, now_ms);
+    }
+}
+
+void ended_leave(struct ended *ended, const struct returning *returning,
+                 struct coordinator *coordinator, uint64_t now_ms)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    struct sender culprit = {.slot = NULL};
+    for (uint32_t i = 0; i < 2 && ended->has_any && coordinator->is_returned; i++) {
+        if (is_certain(returning, roles[i])) {
+            give_up(ended, true, coordinator, roles[i], &culprit, now_ms);
+        }
+    }
+    memset(ended, 0, sizeof(*ended));
+}

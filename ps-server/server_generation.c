@@ -1,0 +1,105 @@
+/* Makes a coordinator for each generation of a job. */
+#include "common/base/clock.h"
+#include "common/job/faults.h"
+#include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/server_state.h"
+
+#include <sodium.h>
+
+#include <stdio.h>
+
+static enum status init_coordinator(struct server *server)
+{
+    const struct coordinator_port port = server_port(server);
+    const struct job *job = &server->job;
+    enum status status =
+        coordinator_init(&server->coordinator, job, server->job_text, &port, clock_now_ms());
+    if (status != STATUS_OK) {
+        return status;
+    }
+    server->attention.looked_ms = server->coordinator.created_ms;
+    keeper_hand_over(server->keeper, &server->coordinator);
+    server->coordinator.is_launched = server->options->launcher_fd >= 0;
+    if (job->security == SECURITY_AUTH_ONLY) {
+        randombytes_buf(server->seal_key, sizeof(server->seal_key));
+        server->coordinator.seal_key = server->seal_key;
+    }
+    return STATUS_OK;
+}
+
+enum status server_open_job(struct server *server)
+{
+    faults_forget_steps(&server->job, keeper_begin_step(server->keeper));
+    randombytes_buf(&server->channel->job_id, sizeof(server->channel->job_id));
+    enum status status = job_encode(&server->job, server->job_text, sizeof(server->job_text));
+    return status == STATUS_OK ? init_coordinator(server) : status;
+}
+
+/* Makes the coordinator of the next generation in the place of the last one, which stays if that
+ * cannot be. */
+static enum status begin_generation(struct server *server)
+{
+    struct generation next;
+    enum status status = generation_next(&server->coordinator, &next);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    coordinator_call_back(&server->coordinator, clock_now_ms());
+    struct coordinator last = server->coordinator;
+    const struct job own = server->job;
+    keeper_destroy(server->keeper); // what is on its way to the disk arrives there
+    server->keeper = NULL;
+    server->coordinator.resume = last.resume = NULL; // the keeper had it
+    generation_change_job(&last, &next, &server->job);
+    status = server_open_keeper(server);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = server_open_job(server);
+    if (status != STATUS_OK) {
+        server->coordinator = last;
+        goto fail;
+    }
+    if (job_may_commit(&server->job)) {
+        results_keep_committed(&server->coordinator.results, &last.results);
+    }
+    coordinator_finish(&last);
+    generation_finish(&server->generation);
+    server->generation = next;
+    generation_begin(&server->generation, &server->coordinator);
+    signs_renewed(&server->signs);
+    return STATUS_OK;
+
+fail:
+    server_restore_job(server, &own); // those who come to hear the verdict are of the last one
+    generation_finish(&next);
+    return status;
+}
+
+/* The job does not go on after all. */
+static void fail_after_all(struct server *server, enum status status, const char *why)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    char reason[COORDINATOR_REASON_BYTES];
+    snprintf(reason, sizeof(reason), "%.380s; the job cannot go on: %.100s", coordinator->reason,
+             why);
+    coordinator_fail_to_renew(coordinator, status, reason, clock_now_ms());
+}
+
+bool server_goes_on(struct server *server)
+{
+    char why[COORDINATOR_REASON_BYTES];
+    if (server->coordinator.state != COORDINATOR_RENEWING) {
+        return false;
+    }
+    ended_leave(&server->ended, &server->returning, &server->coordinator, clock_now_ms());
+    if (!generation_has_enough(&server->coordinator, why, sizeof(why))) {
+        fail_after_all(server, STATUS_UNREACHABLE, why);
+        return true;
+    }
+    enum status status = begin_generation(server);
+    if (status != STATUS_OK) {
+        fail_after_all(server, status, status_text(status));
+    }
+    return true;
+}

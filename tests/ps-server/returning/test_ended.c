@@ -1,0 +1,244 @@
+/* Tests of members that have ended before a coordinator had them back, as the launcher says. */
+#include "ps-server/returning/ended.h"
+#include "tests/support/ps-server/comeback.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+#define NOW_MS 100
+
+static struct comeback back;
+static struct ended ended;
+
+/* Whether the news concerned those that come back. */
+static bool hear(enum launcher_news_kind kind, enum member_role role, uint32_t number)
+{
+    const struct launcher_news news = {kind, role, number, "it was killed"};
+    return ended_take(&ended, &back.returning, &back.story.coordinator, &news);
+}
+
+static void judge(void)
+{
+    ended_judge(&ended, &back.returning, &back.story.job, &back.story.coordinator, NOW_MS);
+}
+
+static enum coordinator_state state_now(void)
+{
+    return back.story.coordinator.state;
+}
+
+/* Workers 0, 1 and 2 of a ring, and a coordinator to which they come back. */
+static int begin_ring(void **state)
+{
+    (void)state;
+    memset(&ended, 0, sizeof(ended));
+    comeback_begin(&back, NOW_MS);
+    return 0;
+}
+
+static int end_comeback(void **state)
+{
+    (void)state;
+    comeback_end(&back);
+    return 0;
+}
+
+static void who_was_lost_with_the_coordinator_is_given_up_once_the_others_are_back(void **state)
+{
+    const struct coordinator *coordinator = &back.story.coordinator;
+    (void)state;
+    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 1));
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    const struct message once = comeback_say(&back, 2, 20); // and is asked to say so again
+    assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator, 12,
+                               &once, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    assert_true(comeback_take(&back, 2, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_string_equal(coordinator->reason, "it was killed");
+    assert_int_equal(coordinator->workers_lost, 1);
+    assert_int_equal(coordinator->membership.workers[1].state, SLOT_GONE);
+    assert_int_equal(coordinator->membership.workers[0].state, SLOT_CONNECTED);
+}
+
+static void without_such_news_all_are_awaited(void **state)
+{
+    (void)state;
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    assert_true(comeback_take(&back, 2, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1)); // somebody else may have its place
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+}
+
+static void what_comes_before_the_first_is_back_is_kept(void **state)
+{
+    (void)state;
+    const struct launcher_news news = {LAUNCHER_LOST, ROLE_WORKER, 1, "it was killed"};
+    struct story fresh;
+    story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
+    assert_true(ended_take(&ended, &back.returning, &fresh.coordinator, &news));
+    assert_int_equal(fresh.coordinator.state, COORDINATOR_GATHERING); // it fails no job
+    ended_judge(&ended, &back.returning, &fresh.job, &fresh.coordinator, NOW_MS);
+    coordinator_finish(&fresh.coordinator);
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    assert_true(comeback_take(&back, 2, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+}
+
+/* The job had lost worker 1, so two are left: 0 and 2, in slots 0 and 1. */
+static void begin_with_two(void)
+{
+    comeback_end(&back);
+    memset(&back, 0, sizeof(back));
+    story_open(&back.story, "ring", 2, 0);
+    back.story.job.on_loss = ON_LOSS_REDEAL;
+    back.story.job.min_workers = 1;
+    back.story.job.steps = 1000;
+    back.start = (struct wire_start){.all_reduce = ALL_REDUCE_RING, .bucket_bytes = 40};
+    back.back = (struct wire_back){.trained_ms = 4000};
+    const struct message first = comeback_say(&back, 0, 20);
+    assert_int_equal(
+        returning_generation(&first, &back.story.job, &comeback_past, NOW_MS, &back.generation),
+        STATUS_OK);
+    struct job own = back.story.job;
+    own.workers = COMEBACK_WORKERS;
+    returning_begin(&back.returning, &first, &own, &back.generation, &back.story.coordinator);
+}
+
+static void take_numbered(uint32_t slot, uint32_t number)
+{
+    struct message message = comeback_say(&back, slot, 20);
+    back.member.rank = number;
+    assert_true(comeback_hear(&back, 10 + slot, &message, NOW_MS));
+}
+
+static void judge_of_three(void)
+{
+    struct job own = back.story.job;
+    own.workers = COMEBACK_WORKERS;
+    ended_judge(&ended, &back.returning, &own, &back.story.coordinator, NOW_MS);
+}
+
+static void after_an_earlier_loss_the_free_place_is_that_of_the_lost_one(void **state)
+{
+    (void)state;
+    begin_with_two();
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
+    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 0));
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    take_numbered(1, 2);
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(back.story.coordinator.membership.workers[0].state, SLOT_GONE);
+}
+
+static void who_has_joined_from_elsewhere_may_still_come(void **state)
+{
+    (void)state;
+    begin_with_two();
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1)); // and another one has come for it
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 2));
+    take_numbered(0, 0);
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+}
+
+/* They were told to join the next generation, and the coordinator was lost before it began. */
+static void members_that_join_go_on_without_those_that_have_ended(void **state)
+{
+    const struct launcher_news over = {LAUNCHER_OVER, ROLE_WORKER, 1, "it was lost before"};
+    struct story fresh;
+    (void)state;
+    story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
+    fresh.job.on_loss = ON_LOSS_REDEAL;
+    fresh.job.min_workers = 1;
+    assert_true(ended_take(&ended, &back.returning, &fresh.coordinator, &over));
+    story_join(&fresh, 1, ROLE_WORKER, 0);
+    ended_judge(&ended, &back.returning, &fresh.job, &fresh.coordinator, NOW_MS);
+    assert_int_equal(fresh.coordinator.state, COORDINATOR_GATHERING);
+    story_join(&fresh, 2, ROLE_WORKER, 2);
+    ended_judge(&ended, &back.returning, &fresh.job, &fresh.coordinator, NOW_MS);
+    assert_int_equal(fresh.coordinator.state, COORDINATOR_RENEWING);
+    assert_string_equal(fresh.coordinator.reason, "it was lost before");
+    assert_int_equal(fresh.coordinator.membership.workers[1].state, SLOT_GONE);
+    coordinator_finish(&fresh.coordinator);
+}
+
+static void one_in_whose_place_another_is_started_is_awaited(void **state)
+{
+    (void)state;
+    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
+    assert_int_equal(back.story.transcript.awaited_count, 1);
+    assert_int_equal(back.story.transcript.awaited_number, 1);
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    assert_true(comeback_take(&back, 2, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    assert_true(comeback_join(&back, ROLE_WORKER, 1, 21, NOW_MS));
+    assert_int_equal(state_now(), COORDINATOR_RENEWING); // all are there
+    assert_int_equal(back.story.coordinator.workers_lost, 0);
+}
+
+static void a_server_is_given_up_likewise(void **state)
+{
+    (void)state;
+    comeback_end(&back);
+    comeback_begin_in(&back, "ps-sync", 2, NOW_MS);
+    assert_true(hear(LAUNCHER_LOST, ROLE_SERVER, 1));
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take_anew(&back, ROLE_WORKER, rank, 10 + rank));
+    }
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING); // its own server is not there yet
+    assert_true(comeback_join(&back, ROLE_SERVER, 0, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(back.story.coordinator.membership.servers[1].state, SLOT_GONE);
+}
+
+static void what_is_told_of_one_that_is_back_or_later_is_a_loss_as_any_other(void **state)
+{
+    (void)state;
+    assert_true(comeback_take(&back, 1, 20, NOW_MS));
+    assert_false(hear(LAUNCHER_KILLED, ROLE_WORKER, 1));
+    assert_true(hear(LAUNCHER_KILLED, ROLE_WORKER, 2));
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    assert_true(comeback_take(&back, 2, 20, NOW_MS)); // it was another one, by hand
+    assert_int_equal(state_now(), COORDINATOR_TRAINING);
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_TRAINING);
+    assert_false(ended.has_any);
+    assert_false(hear(LAUNCHER_LOST, ROLE_WORKER, 2));
+}
+
+#define ENDED_TEST(function) cmocka_unit_test_setup_teardown(function, begin_ring, end_comeback)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ENDED_TEST(who_was_lost_with_the_coordinator_is_given_up_once_the_others_are_back),
+        ENDED_TEST(without_such_news_all_are_awaited),
+        ENDED_TEST(what_comes_before_the_first_is_back_is_kept),
+        ENDED_TEST(after_an_earlier_loss_the_free_place_is_that_of_the_lost_one),
+        ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
+        ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
+        ENDED_TEST(one_in_whose_place_another_is_started_is_awaited),
+        ENDED_TEST(a_server_is_given_up_likewise),
+        ENDED_TEST(what_is_told_of_one_that_is_back_or_later_is_a_loss_as_any_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

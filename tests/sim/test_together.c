@@ -1,0 +1,239 @@
+/* Jobs that lose their coordinator and others at about the same time, in virtual time: drawn from
+ * seeds: no other is lost sooner than the coordinator. A launcher starts that again, and tells it
+ * who has ended. Some have lost a worker long before. Then this holds:
+ *
+ *     it ends       within seconds, though --lost-after is longer: nobody waits for who has ended
+ *     it is true    the job completes, on every worker that is left with the parameters of an
+ *                   undisturbed one
+ *     it is frugal  nobody is lost who was not killed
+ *
+ * SIM_SCENARIOS is how many are drawn, SIM_SEED the first one's seed. */
+#include "tests/sim/cluster.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/drawing.h"
+#include "tests/sim/sim_launcher.h"
+#include "tests/sim/story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS_NS     UINT64_C(1000000)
+#define SECOND_NS UINT64_C(1000000000)
+#define SCENARIOS 200
+
+#define LOST_AFTER 60 // seconds
+#define STEPS      100
+#define MOST_NS    (10 * MS_NS) // of a step
+// All steps made anew from the first, after each of the losses, with pauses before restarts.
+#define END_NS (15 * SECOND_NS)
+
+struct plan {
+    uint64_t seed;
+    struct cluster_shape shape;
+    struct world_costs costs;
+    uint64_t look_ns, at_ns, gap_ns; // of the launcher; of the coordinator's end and its return
+    uint32_t victims[2];             // numbers in the cluster; 0: nobody else
+    uint64_t victim_ns[2];           // when they are killed
+    uint32_t early;                  // a worker that is lost long before; 0: none is
+    uint32_t restarts;
+};
+
+static struct plan plan;
+static struct cluster cluster;
+static struct sim_launcher launcher;
+static bool is_fair; // all trained when the coordinator was killed
+
+static void kill_member(void *data)
+{
+    struct sim_process *process = cluster_process(&cluster, (uint32_t)(uintptr_t)data);
+    if (process->state != PROCESS_ENDED && !cluster.has_verdict) {
+        story_say("%s is killed", process->name);
+        world_kill(process);
+    }
+}
+
+static void kill_later(uint32_t number, uint64_t at_ns)
+{
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a number
+    world_at(at_ns, kill_member, (void *)(uintptr_t)number);
+}
+
+/* All that are left train, or have before a loss that they go on from. */
+static void look_whether_fair(void *data)
+{
+    (void)data;
+    is_fair = !cluster.has_verdict;
+    for (uint32_t i = 0; i < plan.shape.workers; i++) {
+        const struct sim_worker *worker = &cluster.trainings[i];
+        bool is_killed = cluster.workers[i]->is_killed;
+        is_fair = is_fair && (is_killed || (worker->step > 0 && !worker->is_over));
+    }
+}
+
+static struct plan draw_plan(uint64_t seed)
+{
+    static const char *const modes[] = {"ring", "ps-sync", "ps-ssp:2"};
+    struct drawing drawing = {seed * 1000187};
+    uint64_t mode = draw(&drawing, 3);
+    struct plan drawn = {
+        .seed = seed,
+        .shape = {.mode = modes[mode],
+                  .order = mode == 2 ? "seeded:constant:2" : NULL,
+                  .workers = 3 + (uint32_t)draw(&drawing, 2),
+                  .servers = mode == 0 ? 0 : 2 + (uint32_t)draw(&drawing, 2),
+                  .steps = STEPS,
+                  .value_count = 7 + (uint32_t)draw(&drawing, 40),
+                  .bucket_count = 1 + (uint32_t)draw(&drawing, 3),
+                  .compute_ns = 1 + draw(&drawing, MOST_NS),
+                  .lost_after = LOST_AFTER,
+                  .redeals = true,
+                  .min_workers = 1,
+                  .checkpoint_every = 3,
+                  .keep = 2,
+                  .outlast = LOST_AFTER},
+        .costs = {.latency_ns = 1 + draw(&drawing, MS_NS),
+                  .jitter_ns = 1 + draw(&drawing, 2 * MS_NS),
+                  .near_ns = 1000},
+        .look_ns = 1 + draw(&drawing, 5 * MS_NS),
+        .at_ns = 150 * MS_NS + draw(&drawing, 300 * MS_NS),
+        .gap_ns = 1 + draw(&drawing, draw(&drawing, 2) == 0 ? 10 * MS_NS : 500 * MS_NS),
+        .restarts = draw(&drawing, 2) == 0 ? 0 : (uint32_t)draw(&drawing, 4),
+    };
+    drawn.shape.is_apart = mode > 0 && draw(&drawing, 2) == 0;
+    uint32_t servers = mode == 0 ? 1 : drawn.shape.servers + drawn.shape.is_apart;
+    uint32_t others = servers - 1 + drawn.shape.workers;
+    drawn.victims[0] = 1 + (uint32_t)draw(&drawing, others);
+    if (draw(&drawing, 2) == 0) {
+        drawn.victims[1] = 1 + (uint32_t)draw(&drawing, others);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t around_ns = draw(&drawing, 2) == 0 ? 10 * MS_NS : 400 * MS_NS;
+        drawn.victim_ns[i] = drawn.at_ns + draw(&drawing, around_ns);
+    }
+    if (drawn.shape.workers == 4 && draw(&drawing, 2) == 0) {
+        drawn.early = servers + (uint32_t)draw(&drawing, 4);
+        drawn.at_ns += SECOND_NS;
+        drawn.victim_ns[0] += SECOND_NS;
+        drawn.victim_ns[1] += SECOND_NS;
+    }
+    return drawn;
+}
+
+__attribute__((format(printf, 1, 2))) static void fail_with(const char *format, ...)
+{
+    char found[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(found, sizeof(found), format, arguments);
+    va_end(arguments);
+    printf("%s\n", story_text());
+    fflush(stdout);
+    fail_msg("seed %llu: %s", (unsigned long long)plan.seed, found);
+}
+
+/* One that was killed may have begun again, and found no place. */
+static bool is_victim(uint32_t rank)
+{
+    uint32_t number = job_ps_count(&cluster.job) + rank;
+    return plan.early == number || plan.victims[0] == number || plan.victims[1] == number;
+}
+
+static void judge(uint64_t ended_ns)
+{
+    float expected[SIM_VALUES_MAX];
+    if (!cluster.has_verdict || cluster.verdict != STATUS_OK) {
+        fail_with("the job does not complete");
+    }
+    if (ended_ns > plan.at_ns + plan.gap_ns + END_NS) {
+        fail_with("somebody has waited for who had ended");
+    }
+    if (cluster.workers_lost > 3) {
+        fail_with("%u workers are lost", cluster.workers_lost);
+    }
+    sim_expected(&cluster.job, plan.shape.value_count, plan.shape.steps, expected);
+    for (uint32_t i = 0; i < plan.shape.workers; i++) {
+        const struct sim_worker *worker = &cluster.trainings[i];
+        if (is_victim(i) && (cluster.workers[i]->is_killed || worker->status != STATUS_OK)) {
+            continue;
+        }
+        if (worker->status != STATUS_OK) {
+            fail_with("worker %u ends with %s", i, status_text(worker->status));
+        }
+        if (memcmp(worker->params, expected, plan.shape.value_count * sizeof(float)) != 0) {
+            fail_with("worker %u ends with other parameters", i);
+        }
+    }
+}
+
+/* All of them, which no job goes on without. */
+static bool loses_servers(void)
+{
+    uint32_t servers = job_ps_count(&cluster.job) - 1; // beside the coordinator
+    bool are_both = plan.victims[0] <= 2 && plan.victims[1] > 0 && plan.victims[1] <= 2 &&
+                    plan.victims[0] != plan.victims[1];
+    return plan.shape.is_apart && servers == 2 && are_both;
+}
+
+static bool run(const struct plan *wanted)
+{
+    plan = *wanted;
+    is_fair = false;
+    story_clear();
+    cluster_begin(&cluster, &plan.shape, plan.seed, &plan.costs);
+    disk_format();
+    sim_launcher_begin(&launcher, &cluster, plan.look_ns, plan.restarts);
+    launcher.returns = 1;
+    launcher.return_after_ns = plan.gap_ns;
+    if (plan.early > 0) {
+        kill_later(plan.early, 200 * MS_NS);
+    }
+    world_at(plan.at_ns - 6 * MS_NS, look_whether_fair, NULL);
+    kill_later(0, plan.at_ns);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (plan.victims[i] > 0) {
+            kill_later(plan.victims[i], plan.victim_ns[i]);
+        }
+    }
+    bool has_ended = world_run(sim_launcher_is_over, &launcher, 300 * SECOND_NS);
+    bool is_judged = is_fair && launcher.returns == 0 && !loses_servers();
+    if (is_judged && !has_ended) {
+        fail_with("it does not end");
+    }
+    return is_judged;
+}
+
+static void whoever_ends_with_the_coordinator_nobody_waits_in_vain(void **state)
+{
+    const char *from = getenv("SIM_SEED"), *many = getenv("SIM_SCENARIOS");
+    uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
+    uint64_t count = many != NULL ? strtoull(many, NULL, 10) : SCENARIOS;
+    uint32_t judged = 0, anew = 0;
+    (void)state;
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        const struct plan wanted = draw_plan(seed);
+        if (run(&wanted)) {
+            judge(world_now_ns());
+            judged++;
+            anew += cluster.generation > 0;
+        }
+        sim_launcher_end(&launcher);
+        world_end();
+    }
+    print_message("%u scenarios, %u went on with others\n", judged, anew);
+    assert_true(count < SCENARIOS || (judged > count / 2 && anew > count / 4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whoever_ends_with_the_coordinator_nobody_waits_in_vain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
