@@ -136,6 +136,7 @@ static enum status train_generation(const struct worker_options *options,
         return status;
     }
     status = train(options, link, workplace, job, &link_options->rank);
+    link_options->made_step = link_steps(link);
     link_destroy(link);
     workplace_clear(workplace);
     return status;

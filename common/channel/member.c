@@ -192,7 +192,10 @@ static enum status take_welcome(struct member *member, const struct message *wel
 
 static enum status ask(struct member *member)
 {
-    struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = RINGSIDE_VERSION};
+    struct message join = {.kind = MESSAGE_JOIN,
+                           .step = member->made_step,
+                           .member = &member->self,
+                           .text = RINGSIDE_VERSION};
     enum status status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
     // If the handshake has failed already, JOIN cannot be sent. The wait then says why it failed.
     return status == STATUS_UNREACHABLE ? STATUS_OK : status;
@@ -317,6 +320,7 @@ enum status member_connect(struct member *member, const char *endpoint)
 {
     enum status status =
         transport_connect(member->channel->transport, endpoint, &member->coordinator);
+    member->endpoint = endpoint;
     if (status == STATUS_OK) {
         (void)transport_has_left(member->channel->transport, member->coordinator); // from now on
     }

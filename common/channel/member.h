@@ -62,6 +62,7 @@ struct member {
 
     uint32_t generation; // of the job's processes, from 0
     uint64_t ready_step; // of READY: steps made that a program which commits goes on from
+    uint64_t made_step;  // of JOIN: steps made in the generation before. The caller sets it
 
     // The coordinator, as it is judged: how long it may be silent, which it says itself, and since
     // when its connection is closed; 0: it is not. Time in which we did not look does not count.
@@ -72,7 +73,7 @@ struct member {
     // does not. The caller sets it, before member_join if this member was in the job before, and
     // looks whether it is without one (is_alone).
     uint64_t outlast_ms;
-    const char *endpoint;          // of the coordinator; borrowed
+    const char *endpoint;          // of the coordinator, from member_connect; borrowed
     bool is_alone;                 // knocks at the endpoint, until member_return or STOP
     bool must_knock;               // nothing was said yet on the connection that there is
     uint64_t alone_ms, knocked_ms; // since when; when the newest connection was made
@@ -88,7 +89,7 @@ struct member {
     char stop_text[512];
 };
 
-/* Begins to connect to the coordinator at `endpoint`. */
+/* Begins to connect to the coordinator at `endpoint`, which is borrowed. */
 enum status member_connect(struct member *member, const char *endpoint);
 
 /* Joins the connected coordinator, and waits at most timeout_ms for the welcome. Logs failures,

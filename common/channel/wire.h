@@ -79,7 +79,7 @@ struct message {
     uint32_t rank;           // of the worker that this message is from or for; STOP: how many
                              // newcomers are the reason
     uint64_t step;           // of training, from 0; WELCOME, START, COMMIT, READY of a program that
-                             // commits, and of checkpoints: steps made
+                             // commits, and of checkpoints: steps made; JOIN: those made before
     uint32_t bucket;         // kinds that carry values, PULL, TAKEN
     uint32_t hop;            // CHUNK: as ring_plan.h or halving_plan.h counts them
     uint32_t vector;         // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer

@@ -6,6 +6,7 @@
 #include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -369,7 +370,10 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
     look(coordinator);
     if (status == STATUS_OK && step < of->plan.total) { // nobody goes on from the end
         of->copied = step;
-        newcomers_admit(coordinator, now_ms);
+        // For those who come when the last step is made, steps would be made again for nothing.
+        if (generation_most_steps(coordinator) < of->plan.total) {
+            newcomers_admit(coordinator, now_ms);
+        }
     }
 }
 

@@ -227,6 +227,9 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         return;
     }
     known = membership_member(&coordinator->membership, member->role, index);
+    if (message->step > coordinator->made_before) {
+        coordinator->made_before = message->step;
+    }
     coordinator_port_say(port, false, "%s %u joined: host=%s pid=%llu", role_name(member->role),
                          known.slot->number, member->host, (unsigned long long)member->process_id);
     welcome(coordinator, peer, member->role, index);

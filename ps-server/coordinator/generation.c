@@ -185,16 +185,12 @@ bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t
     return are_enough(last, count_left(last), NULL, ret_why, why_size);
 }
 
-static uint64_t most_steps(const struct coordinator *coordinator)
+uint64_t generation_most_steps(const struct coordinator *coordinator)
 {
     const struct membership *membership = &coordinator->membership;
-    const struct results *results = &coordinator->results;
-    uint64_t most = generation_begin_step(coordinator);
+    uint64_t most = results_most_steps(&coordinator->results, generation_begin_step(coordinator));
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         most = membership->workers[i].step > most ? membership->workers[i].step : most;
-    }
-    for (uint32_t i = 0; i < results->worker_count; i++) {
-        most = results->ranks[i].step > most ? results->ranks[i].step : most;
     }
     return most;
 }
@@ -286,9 +282,8 @@ enum status generation_list_recoveries(const struct generation *before,
     if (generation->recoveries == NULL) {
         return STATUS_NO_MEMORY;
     }
-    if (kept > 0) {
-        memcpy(generation->recoveries, before->recoveries + (known - kept),
-               kept * sizeof(*before->recoveries));
+    for (uint32_t i = 0; i < kept; i++) {
+        generation->recoveries[i] = before->recoveries[known - kept + i];
     }
     generation->recovery_count = kept + 1;
     return STATUS_OK;
@@ -320,7 +315,7 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.440s",
              has_more ? before.recoveries[before.recovery_count].reason : "",
              has_more ? ", and " : "", last->reason);
-    recovery->lost_step = most_steps(last);
+    recovery->lost_step = generation_most_steps(last);
     recovery->processes = generation->process_count;
     return STATUS_OK;
 }
@@ -387,7 +382,8 @@ void generation_change_job(const struct coordinator *last, const struct generati
     }
     for (uint32_t i = 0; i < last->membership.worker_count; i++) {
         if (last->membership.workers[i].state == SLOT_GONE) {
-            faults_forget_ranks(job, carriers_block(last->carriers, i), most_steps(last) + 1);
+            faults_forget_ranks(job, carriers_block(last->carriers, i),
+                                generation_most_steps(last) + 1);
         }
     }
     if (job->on_loss == ON_LOSS_SHRINK) {
@@ -450,6 +446,9 @@ void generation_note_start(struct generation *generation, const struct coordinat
     struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
     if (generation->started_ms == 0) {
         generation->started_ms = now_ms;
+    }
+    if (coordinator->made_before > last->lost_step) { // the last sign of life was older
+        last->lost_step = coordinator->made_before;
     }
     last->ranks = carriers_present(&coordinator->carriers);
     last->begin_step = generation_begin_step(coordinator);

@@ -120,6 +120,9 @@ void generation_finish(struct generation *generation); // zeroed is fine
 /* Makes a new coordinator that of a generation. Borrows the generation. */
 void generation_begin(const struct generation *generation, struct coordinator *coordinator);
 
+/* The most steps that a worker of this generation is known to have made. */
+uint64_t generation_most_steps(const struct coordinator *coordinator);
+
 /* A connection of the generation before has said that its process is there. */
 void generation_note_alive(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms);
 

@@ -89,6 +89,14 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+uint64_t results_most_steps(const struct results *results, uint64_t least)
+{
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        least = max_u64(least, results->ranks[i].step);
+    }
+    return least;
+}
+
 /* Begins a period, unless it has begun. */
 static enum status open_period(struct results *results, uint64_t index)
 {

@@ -120,6 +120,9 @@ void results_keep_committed(struct results *results, struct results *from);
 /* Its workers go on from so many steps: drops the evaluations behind them. */
 void results_cut(struct results *results, uint64_t step);
 
+/* The most steps that a rank has reported, or `least` if that is more. */
+uint64_t results_most_steps(const struct results *results, uint64_t least);
+
 /* The step of the job at which a period ends. */
 uint64_t results_period_end(const struct results *results, const struct job *job,
                             uint64_t train_samples, uint32_t period);

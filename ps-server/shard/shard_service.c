@@ -315,7 +315,6 @@ static enum status join(struct service *service, char *place, char *host, size_t
         .notify = options->notify,
         .stall_warn_ms = options->stall_warn_ms,
         .outlast_ms = options->outlast_ms,
-        .endpoint = options->coordinator,
     };
     enum status status = member_connect(&service->member, options->coordinator);
     if (status == STATUS_OK) {

@@ -113,10 +113,12 @@ enum ringside_status ringside_rejoin(struct ringside *ringside)
                              "RINGSIDE_AGAIN or RINGSIDE_GROWS");
     }
     enum status status;
+    ringside->joins_by.made_step = ringside->step;
     do {
         forget_others(ringside);
         status = handle_join(ringside);
-    } while (status == STATUS_AGAIN); // another one was lost meanwhile
+        ringside->joins_by.made_step = 0; // none since
+    } while (status == STATUS_AGAIN);     // another one was lost meanwhile
     status = status == STATUS_OK ? say_again(ringside) : status;
     if (status == STATUS_OK) {
         begin_at(ringside, ringside->commit_step);

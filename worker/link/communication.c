@@ -306,7 +306,7 @@ static enum status join(struct link *link)
         .notify = link->options.notify,
         .stall_warn_ms = link->options.stall_warn_ms,
         .outlast_ms = link->options.outlast_ms,
-        .endpoint = link->options.coordinator,
+        .made_step = link->options.made_step,
     };
     enum status status = member_connect(&link->member, link->options.coordinator);
     return status != STATUS_OK

@@ -240,6 +240,11 @@ void link_set_step(struct link *link, uint64_t step)
     link->step = step;
 }
 
+uint64_t link_steps(const struct link *link)
+{
+    return link->step;
+}
+
 void link_report(struct link *link, uint32_t rank, uint64_t step, const struct wire_report *report)
 {
     struct message message = {.kind = MESSAGE_REPORT, .rank = rank, .step = step, .report = report};

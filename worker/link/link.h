@@ -37,6 +37,7 @@ struct link_options {
     uint32_t join_timeout_ms;
     uint32_t outlast_ms;    // of a process that was in the job before: how long it waits if its
                             // coordinator is lost while it joins; 0: not
+    uint64_t made_step;     // of such a process: link_steps at the end of the generation before
     uint32_t stall_warn_ms; // until there is a job, which has its own; 0: no warning
     struct notify *notify;  // is told of joining, and of the thread's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal: leave the job
@@ -138,6 +139,7 @@ bool link_has_grown(struct link *link);
 
 /* Sets the step that this worker's heartbeats say. */
 void link_set_step(struct link *link, uint64_t step);
+uint64_t link_steps(const struct link *link); // that was set last
 
 /* Queue a message to the coordinator. Do not wait. A report is of one rank that is carried here. */
 void link_report(struct link *link, uint32_t rank, uint64_t step, const struct wire_report *report);

@@ -374,6 +374,28 @@ static void nobody_joins_at_the_end_of_the_job(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* The copy is of a step before, and the last step is made meanwhile. */
+static void for_one_that_comes_at_the_end_no_step_is_made_again(void **state)
+{
+    (void)state;
+    static const uint64_t last_made[] = {39, 40};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct story story;
+        open_story(&story, every_10);
+        story.coordinator.newcomers.count = 1;
+        story.coordinator.newcomers.list[0] = (struct newcomer){.peer = 9, .heard_ms = 150};
+        offer(&story, 1, 30, STATUS_OK);
+        offer(&story, 2, 30, STATUS_OK);
+        send_all(&story, 30);
+        story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = last_made[i]},
+                   150);
+        checkpointing_note_written(&story.coordinator, 30, STATUS_OK, "", 150);
+        assert_int_equal(story.coordinator.state,
+                         i == 0 ? COORDINATOR_RENEWING : COORDINATOR_TRAINING);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 static void with_minutes_a_step_ahead_of_everybody_is_named(void **state)
 {
     (void)state;
@@ -455,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_copy_of_a_race_is_named_by_the_mean_and_counts_every_rank_alike),
         cmocka_unit_test(its_own_absence_does_not_count_against_the_last_checkpoint),
         cmocka_unit_test(nobody_joins_at_the_end_of_the_job),
+        cmocka_unit_test(for_one_that_comes_at_the_end_no_step_is_made_again),
         cmocka_unit_test(with_minutes_a_step_ahead_of_everybody_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

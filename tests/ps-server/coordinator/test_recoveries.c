@@ -1,0 +1,55 @@
+/* What is written down of a loss. */
+#include "ps-server/coordinator/generation.h"
+#include "tests/support/ps-server/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+
+static void join_again(struct story *story, uint32_t number, uint64_t made)
+{
+    const struct wire_member member = {
+        .role = ROLE_WORKER, .has_rank = true, .rank = number, .host = "node"};
+    const struct message join = {
+        .kind = MESSAGE_JOIN, .step = made, .member = &member, .text = RINGSIDE_VERSION};
+    story_give(story, 10 + number, join, 1200);
+}
+
+/* Signs of life come twice a second, and a step may take a millisecond. */
+static void steps_that_no_sign_of_life_had_told_count_among_those_made_again(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    story_open_training(&story, 3);
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 290}, 900);
+    const struct message leave = {.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "a reason"};
+    story_give(&story, 3, leave, 1000);
+    story_call_back(&story, 1100);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.recoveries[0].lost_step, 290);
+    const struct coordinator_port port = story.coordinator.port;
+    coordinator_finish(&story.coordinator);
+    story.job.processes = next.process_count;
+    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 1100),
+                     STATUS_OK);
+    generation_begin(&next, &story.coordinator);
+    join_again(&story, 0, 299);
+    join_again(&story, 1, 298);
+    generation_note_start(&next, &story.coordinator, 2000);
+    assert_int_equal(next.recoveries[0].lost_step, 299);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_that_no_sign_of_life_had_told_count_among_those_made_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
