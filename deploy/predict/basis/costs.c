@@ -147,6 +147,9 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
     if (status == STATUS_OK) {
         status = fields_flag(fields, "messages-first", &costs->messages_first);
     }
+    if (status == STATUS_OK && json_object_get(fields->object, "slice") != NULL) {
+        status = fields_quantity(fields, "slice", QUANTITY_TIME, true, &costs->slice_s);
+    }
     return status == STATUS_OK ? fields_number(fields, "turns", 1, 1000, false, &costs->turns)
                                : status;
 }
@@ -219,6 +222,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "carriage-message",
                                         "turns",
                                         "messages-first",
+                                        "slice",
                                         "message-bandwidth",
                                         "recovery",
                                         "errors",
