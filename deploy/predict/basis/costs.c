@@ -131,7 +131,8 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
     const struct named_quantity list[] = {
         {"input", QUANTITY_TIME, &costs->input_s},
         {"carriage-message", QUANTITY_TIME, &costs->carriage_message_s},
-        {"carriage", QUANTITY_BANDWIDTH, &costs->carriage_bandwidth}};
+        {"carriage", QUANTITY_BANDWIDTH, &costs->carriage_bandwidth},
+        {"slice", QUANTITY_TIME, &costs->slice_s}};
     double threads = 1;
     enum status status = fields_number(fields, "threads", 1, 65536, false, &threads);
     if (status == STATUS_OK && floor(threads) != threads) {
@@ -146,9 +147,6 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
     }
     if (status == STATUS_OK) {
         status = fields_flag(fields, "messages-first", &costs->messages_first);
-    }
-    if (status == STATUS_OK && json_object_get(fields->object, "slice") != NULL) {
-        status = fields_quantity(fields, "slice", QUANTITY_TIME, true, &costs->slice_s);
     }
     return status == STATUS_OK ? fields_number(fields, "turns", 1, 1000, false, &costs->turns)
                                : status;
