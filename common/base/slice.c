@@ -5,6 +5,7 @@
 
 #include <linux/sched/types.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SHORT_NS 100000 // the shortest that there is
@@ -39,6 +40,17 @@ uint64_t slice_of_thread(void)
 {
     struct sched_attr attributes;
     return get(&attributes) ? attributes.sched_runtime : 0;
+}
+
+uint64_t slice_to_tick(void)
+{
+    struct timespec tick = {0};
+    // Coarse clocks go on with the tick.
+    if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0 || tick.tv_nsec <= 0) {
+        return 0;
+    }
+    uint64_t tick_ns = (uint64_t)tick.tv_nsec;
+    return (slice_of_thread() + tick_ns - 1) / tick_ns * tick_ns;
 }
 
 void slice_restore(uint64_t slice_ns)

@@ -19,6 +19,10 @@ bool slice_shorten(void);
 /* Of the calling thread, in nanoseconds; 0 if the kernel does not say. */
 uint64_t slice_of_thread(void);
 
+/* For how long the calling thread keeps a core for which others of its kind wait, in nanoseconds:
+ * its slice, to the end of the tick in which that ends. 0 if the kernel does not say. */
+uint64_t slice_to_tick(void);
+
 /* Back to what slice_of_thread said; 0 changes nothing. */
 void slice_restore(uint64_t slice_ns);
 

@@ -189,6 +189,17 @@ static void take_turns(struct calibration_run *const *runs, size_t run_count,
                          made->costs.turns);
 }
 
+static void take_slice(struct calibration *made)
+{
+    char text[QUANTITY_BYTES];
+    made->costs.slice_s = 1e-9 * (double)slice_to_tick();
+    if (made->costs.slice_s > 0) {
+        quantity_format(made->costs.slice_s, QUANTITY_TIME, text);
+        calibration_add_note(&made->cost_notes, "slice", false,
+                             "%s: what the kernel here gives threads, to the end of a tick", text);
+    }
+}
+
 /* Threads that move messages ask for short turns, which not every kernel gives them. */
 static void take_order(const struct calibration_run *narrowest, struct calibration *made)
 {
@@ -199,6 +210,7 @@ static void take_order(const struct calibration_run *narrowest, struct calibrati
                              made->costs.messages_first
                                  ? "yes: the kernel here gives short turns to threads that ask"
                                  : "no: the kernel here gives all threads the same turns");
+        take_slice(made);
     }
 }
 

@@ -161,12 +161,52 @@ static void set_factor(struct comparison *comparison, struct calibration *calibr
                          comparison->count == 1 ? "s" : "");
 }
 
+/* Where workers take turns, their cores are busy all the time, so what no thread had was the
+ * kernel's: what it took of cores in a step, to what their threads took for messages. 0: not
+ * known. */
+static double find_crowded(const struct calibration_run *run, const struct costs *costs)
+{
+    const struct observed_cores *seen = &run->observation.cores;
+    double workers = seen->workers.processes, servers = seen->servers.processes;
+    double shown_s =
+        workers * (seen->workers.others_s - costs->input_s) + servers * seen->servers.others_s;
+    double unseen_s = (run->hosts[0].cores - seen->busy) * seen->step_s;
+    return calibration_knows_cores(run) && calibration_run_has_one_machine(run) &&
+                   calibration_is_crowded(run) && seen->workers.ends > 0 && shown_s > 0
+               ? 1 + (unseen_s > 0 ? unseen_s : 0) / shown_s
+               : 0;
+}
+
+/* True if a run shows it. */
+static bool take_crowded(struct calibration_run *const *runs, size_t run_count,
+                         struct calibration *calibration)
+{
+    double factor = 0;
+    for (size_t i = 0; i < run_count && calibration->costs.slice_s > 0 && factor <= 0; i++) {
+        factor = find_crowded(runs[i], &calibration->costs);
+    }
+    if (factor <= 0 || factor > FACTOR_MAX) {
+        return false;
+    }
+    calibration->costs.carriage_message_s *= factor;
+    calibration->costs.carriage_bandwidth /= factor;
+    calibration_add_note(&calibration->cost_notes, "carriage-unseen", false,
+                         "carriage is %.3f times what timelines show: workers that shared a core "
+                         "left so much of it to the kernel",
+                         factor);
+    return true;
+}
+
 void calibration_take_unseen(struct calibration_run *const *runs, size_t run_count,
                              struct calibration *calibration)
 {
     const struct costs *costs = &calibration->costs;
     struct comparison *comparison = calloc(1, sizeof(*comparison));
     bool is_known = costs->carriage_message_s > 0 || costs->carriage_bandwidth > 0;
+    if (is_known && take_crowded(runs, run_count, calibration)) {
+        free(comparison);
+        return;
+    }
     for (size_t i = 0; i < run_count && comparison != NULL; i++) {
         comparison->count += take_run(runs[i], calibration, &comparison->list[comparison->count]);
     }

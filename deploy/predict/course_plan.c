@@ -200,6 +200,17 @@ static double error_of_backup(const struct course *course)
                : BACKUP_SEEN + off * served_s / (served_s + costs_compute_s(course->costs));
 }
 
+/* Whether who computes waits for the slice of another, which a sample does otherwise than all. */
+static bool waits_for_slices(const struct course *course)
+{
+    bool waits = false;
+    for (uint32_t w = 1; w < course->job->workers && course->costs->slice_s > 0; w++) {
+        bool shares = course->hosts[w] == course->hosts[w - 1];
+        waits = waits || (shares && course->whole->hosts[course->hosts[w]].cores > 0);
+    }
+    return waits;
+}
+
 /* What a sample may be off by. In ps-ssp all wait for the slowest of some steps, which those of the
  * sample are less often than all are. */
 static double error_of_sample(const struct course *course, bool has_delays)
@@ -218,7 +229,7 @@ static double error_of_sample(const struct course *course, bool has_delays)
     // A worker beside a server is late often, for which others wait, or which they leave behind.
     bool is_beside = (job->backup > 0 || job->mode.kind == MODE_PS_SSP) &&
                      sample_is_beside(job->workers, course->parts, course->hosts);
-    if (is_mixed || is_unlike || is_beside ||
+    if (is_mixed || is_unlike || is_beside || waits_for_slices(course) ||
         (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
         return (double)INFINITY;
     }

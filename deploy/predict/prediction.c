@@ -292,20 +292,20 @@ static enum status create_engine(struct course *course)
 {
     const struct course_exchange *exchange = exchange_of(course);
     const struct costs *costs = course->costs;
-    const struct engine_model model = {
-        .work_s = exchange != NULL ? exchange->work_s : NULL,
-        .deliver = exchange != NULL ? exchange->deliver : NULL,
-        .wake = wake,
-        .owner = course,
-        .message_s = costs->message_s,
-        .message_byte_s = byte_s(costs->message_bandwidth),
-        .message_scale = course->message_scale,
-        .work_scale = course->work_scale,
-        .threads = course->simulated + course->shards,
-        .cores = {costs->threads, costs->crowding, costs->turns, costs->messages_first},
-        .carriage_message_s = costs->carriage_message_s,
-        .carriage_byte_s = byte_s(costs->carriage_bandwidth),
-        .fit_buffer = fits_buffers(course) ? fit_buffer : NULL};
+    const struct engine_model model = {.work_s = exchange != NULL ? exchange->work_s : NULL,
+                                       .deliver = exchange != NULL ? exchange->deliver : NULL,
+                                       .wake = wake,
+                                       .owner = course,
+                                       .message_s = costs->message_s,
+                                       .message_byte_s = byte_s(costs->message_bandwidth),
+                                       .message_scale = course->message_scale,
+                                       .work_scale = course->work_scale,
+                                       .threads = course->simulated + course->shards,
+                                       .cores = {costs->threads, costs->crowding, costs->turns,
+                                                 costs->messages_first, costs->slice_s},
+                                       .carriage_message_s = costs->carriage_message_s,
+                                       .carriage_byte_s = byte_s(costs->carriage_bandwidth),
+                                       .fit_buffer = fits_buffers(course) ? fit_buffer : NULL};
     enum status status = engine_create(course->network, course->hosts, &model, &course->engine);
     return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
 }

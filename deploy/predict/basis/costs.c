@@ -132,7 +132,8 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
     const struct named_quantity list[] = {
         {"input", QUANTITY_TIME, &costs->input_s},
         {"carriage-message", QUANTITY_TIME, &costs->carriage_message_s},
-        {"carriage", QUANTITY_BANDWIDTH, &costs->carriage_bandwidth}};
+        {"carriage", QUANTITY_BANDWIDTH, &costs->carriage_bandwidth},
+        {"slice", QUANTITY_TIME, &costs->slice_s}};
     double threads = 1;
     enum status status = fields_number(fields, "threads", 1, 65536, false, &threads);
     if (status == STATUS_OK && floor(threads) != threads) {
@@ -229,6 +230,7 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
                                         "carriage-message",
                                         "turns",
                                         "messages-first",
+                                        "slice",
                                         "message-bandwidth",
                                         "recovery",
                                         "launch",

@@ -58,6 +58,7 @@ struct costs {
     double crowding, turns;    // how many times as long computing takes: where all cores are busy,
                                // and with two threads that compute on each (cores.h); 0 for 1
     bool messages_first;       // threads that do not compute go before those that do
+    double slice_s;            // that a thread keeps a core for which others wait; 0: they share it
     struct recovery recovery;
     struct launch_costs launch;
     struct cost_errors errors;

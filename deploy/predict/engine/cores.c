@@ -15,6 +15,16 @@ struct item {
 
 struct runner {
     uint32_t first, last; // items + 1; 0: it is idle
+    // With slices:
+    double left;     // of its first item, seconds of a core
+    double used;     // of its slice
+    uint32_t core;   // that it has, or had last
+    uint32_t behind; // who waits behind it, runner + 1; 0: nobody
+};
+
+/* Runners that wait for a core. */
+struct line {
+    uint32_t first, last; // runner + 1; 0: none
 };
 
 struct running {
@@ -38,7 +48,10 @@ struct machine {
     double end;               // of the first work; DBL_MAX: none
     uint32_t busy, computing; // threads with work, and those of them that compute
     struct lane lanes[LANES];
-    uint32_t next;  // the lane that has the first work
+    uint32_t *holders; // with slices: who has each core, runner + 1; 0: nobody; owned
+    uint32_t holder_count;
+    struct line lines[LANES];
+    uint32_t next;  // the lane, or the core, that has the first work
     uint32_t place; // in the heap of machines
 };
 
@@ -63,6 +76,9 @@ static bool ends_sooner(const void *machines, uint32_t first, uint32_t second)
 {
     const struct machine *a = (const struct machine *)machines + first,
                          *b = (const struct machine *)machines + second;
+    if (a->holders != NULL || b->holders != NULL) {
+        return a->end < b->end || (a->end == b->end && first < second);
+    }
     return a->end < b->end ||
            (a->end == b->end && a->end < DBL_MAX &&
             a->lanes[a->next].running[0].end.order < b->lanes[b->next].running[0].end.order);
@@ -170,6 +186,159 @@ static uint32_t keep(struct cores *cores, const struct item *item)
     return index;
 }
 
+static void wait_last(struct cores *cores, struct machine *machine, uint32_t runner)
+{
+    struct line *line = &machine->lines[computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
+    cores->runners[runner].behind = 0;
+    *(line->first > 0 ? &cores->runners[line->last - 1].behind : &line->first) = runner + 1;
+    line->last = runner + 1;
+}
+
+static void wait_first(struct cores *cores, struct machine *machine, uint32_t runner)
+{
+    struct line *line = &machine->lines[computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
+    cores->runners[runner].behind = line->first;
+    line->last = line->first > 0 ? line->last : runner + 1;
+    line->first = runner + 1;
+}
+
+static void hold(struct cores *cores, struct machine *machine, uint32_t core, uint32_t runner)
+{
+    machine->holders[core] = runner + 1;
+    cores->runners[runner].core = core;
+}
+
+/* Gives a core that is free to the first that waits. */
+static void pass_on(struct cores *cores, struct machine *machine, uint32_t core)
+{
+    struct line *line =
+        &machine->lines[machine->lines[LANE_OTHERS].first > 0 ? LANE_OTHERS : LANE_COMPUTE];
+    machine->holders[core] = 0;
+    if (line->first > 0) {
+        uint32_t runner = line->first - 1;
+        line->first = cores->runners[runner].behind;
+        hold(cores, machine, core, runner);
+    }
+}
+
+/* The first core of those from its own on that nobody has, or, with `computes`, that one has who
+ * computes; UINT32_MAX: there is none. */
+static uint32_t find_core(const struct machine *machine, uint32_t own, bool has_computing)
+{
+    for (uint32_t i = 0; i < machine->holder_count; i++) {
+        uint32_t core = (own + i) % machine->holder_count, holder = machine->holders[core];
+        if (has_computing ? holder > 0 && computes(holder - 1) : holder == 0) {
+            return core;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* Gives a core to who has got work, or lets it wait. */
+static void wake(struct cores *cores, struct machine *machine, uint32_t index)
+{
+    struct runner *runner = &cores->runners[index];
+    uint32_t core = find_core(machine, runner->core, false);
+    runner->used = 0;
+    if (core == UINT32_MAX && cores->share.messages_first && !computes(index)) {
+        core = find_core(machine, runner->core, true);
+        if (core != UINT32_MAX) { // whose slice goes on afterwards
+            wait_first(cores, machine, machine->holders[core] - 1);
+        }
+    }
+    if (core != UINT32_MAX) {
+        hold(cores, machine, core, index);
+    } else {
+        wait_last(cores, machine, index);
+    }
+}
+
+static void serve_slices(struct cores *cores, struct machine *machine, double now)
+{
+    double passed_s = now - machine->since;
+    for (uint32_t i = 0; i < machine->holder_count; i++) {
+        if (machine->holders[i] > 0) {
+            uint32_t index = machine->holders[i] - 1;
+            cores->runners[index].left -= passed_s * lane_of(machine, index)->rate;
+            cores->runners[index].used += passed_s;
+        }
+    }
+    machine->since = now;
+}
+
+/* How long the holder of a core keeps it, and whether it is not done then. */
+static double held_s(const struct cores *cores, struct machine *machine, uint32_t core,
+                     bool *ret_goes_on)
+{
+    uint32_t index = machine->holders[core] - 1;
+    const struct runner *runner = &cores->runners[index];
+    double left_s = runner->left > 0 ? runner->left / lane_of(machine, index)->rate : 0;
+    double slice_s = cores->share.slice_s - runner->used;
+    bool is_wanted = machine->lines[LANE_OTHERS].first > 0 ||
+                     (computes(index) && machine->lines[LANE_COMPUTE].first > 0);
+    slice_s = slice_s > 0 ? slice_s : 0;
+    *ret_goes_on = is_wanted && slice_s < left_s;
+    return *ret_goes_on ? slice_s : left_s;
+}
+
+/* As reckon, with slices. */
+static void reckon_slices(struct cores *cores, struct machine *machine)
+{
+    machine->lanes[LANE_OTHERS].rate = 1;
+    machine->lanes[LANE_COMPUTE].rate = 1 / slowness_of(cores, machine);
+    machine->end = DBL_MAX;
+    for (uint32_t i = 0; i < machine->holder_count; i++) {
+        bool goes_on = false;
+        double end = machine->holders[i] > 0 ? machine->since + held_s(cores, machine, i, &goes_on)
+                                             : DBL_MAX;
+        if (end < machine->end) {
+            machine->end = end;
+            machine->next = i;
+        }
+    }
+    place(cores, (uint32_t)(machine - cores->machines));
+}
+
+/* Takes the first item of a runner away. */
+static struct item take_item(struct cores *cores, struct runner *runner)
+{
+    uint32_t index = runner->first - 1;
+    const struct item item = cores->items[index];
+    runner->first = item.next;
+    cores->items[index].next = cores->item_free;
+    cores->item_free = index + 1;
+    return item;
+}
+
+/* Of the core that comes next: the slice of its holder, or its work. */
+static struct cores_work end_slice(struct cores *cores, struct machine *machine, double now)
+{
+    bool goes_on = false;
+    uint32_t core = machine->next, index = machine->holders[core] - 1;
+    struct runner *runner = &cores->runners[index];
+    struct cores_work work = {.process = CORES_NOBODY};
+    (void)held_s(cores, machine, core, &goes_on);
+    serve_slices(cores, machine, now);
+    if (goes_on) {
+        runner->used = 0;
+        pass_on(cores, machine, core);
+        wait_last(cores, machine, index);
+    } else {
+        const struct item item = take_item(cores, runner);
+        work =
+            (struct cores_work){index / CORES_THREADS, (enum cores_thread)(index % CORES_THREADS),
+                                item.kind, item.token};
+        if (runner->first > 0) {
+            runner->left = cores->items[runner->first - 1].seconds;
+        } else {
+            count_busy(cores, machine, index, -1);
+            pass_on(cores, machine, core);
+        }
+    }
+    reckon_slices(cores, machine);
+    return work;
+}
+
 bool cores_add(struct cores *cores, double now, const struct cores_work *work, double seconds)
 {
     uint32_t index = runner_of(work->process, work->thread);
@@ -187,6 +356,14 @@ bool cores_add(struct cores *cores, double now, const struct cores_work *work, d
         return true;
     }
     runner->first = runner->last = item + 1;
+    if (machine->holders != NULL) {
+        serve_slices(cores, machine, now);
+        runner->left = seconds;
+        count_busy(cores, machine, index, 1);
+        wake(cores, machine, index);
+        reckon_slices(cores, machine);
+        return true;
+    }
     serve(machine, now);
     count_busy(cores, machine, index, 1);
     run_first(cores, lane, index);
@@ -199,15 +376,14 @@ struct cores_work cores_end_next(struct cores *cores, double now)
     struct machine *machine = &cores->machines[cores->heap[0]];
     struct lane *lane = &machine->lanes[machine->next];
     struct running running;
+    if (machine->holders != NULL) {
+        return end_slice(cores, machine, now);
+    }
     serve(machine, now);
     heap_take(lane->running, &lane->count, &running, sizeof(running));
     lane->clock = running.end.at; // which rounding may have missed
     struct runner *runner = &cores->runners[running.runner];
-    uint32_t index = runner->first - 1;
-    const struct item item = cores->items[index];
-    runner->first = item.next;
-    cores->items[index].next = cores->item_free;
-    cores->item_free = index + 1;
+    const struct item item = take_item(cores, runner);
     if (runner->first > 0) {
         run_first(cores, lane, running.runner);
     } else {
@@ -246,6 +422,28 @@ static enum status allocate(struct cores *cores, uint32_t processes)
                : STATUS_NO_MEMORY;
 }
 
+/* Where a thread stands for several, these share cores evenly. */
+static enum status allocate_holders(struct cores *cores, uint32_t processes)
+{
+    for (uint32_t i = 0; i < cores->machine_count; i++) {
+        struct machine *machine = &cores->machines[i];
+        double most = (double)processes * CORES_THREADS;
+        machine->holder_count = (uint32_t)(machine->cores < most ? machine->cores : most);
+        if (machine->holder_count > 0) {
+            machine->holders = calloc(machine->holder_count, sizeof(*machine->holders));
+            if (machine->holders == NULL) {
+                return STATUS_NO_MEMORY;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < processes * CORES_THREADS; i++) {
+        uint32_t process = i / CORES_THREADS;
+        uint32_t count = cores->machines[cores->homes[process]].holder_count;
+        cores->runners[i].core = count > 0 ? process % count : 0;
+    }
+    return STATUS_OK;
+}
+
 enum status cores_create(const struct network *network, const uint32_t *hosts, uint32_t processes,
                          const struct cores_share *share, struct cores **ret_cores)
 {
@@ -270,6 +468,11 @@ enum status cores_create(const struct network *network, const uint32_t *hosts, u
     for (uint32_t i = 0; i < processes; i++) {
         cores->homes[i] = network->hosts[hosts[i]].machine;
     }
+    if (cores->share.slice_s > 0 && cores->share.compute_threads == 1 &&
+        allocate_holders(cores, processes) != STATUS_OK) {
+        cores_destroy(cores);
+        return STATUS_NO_MEMORY;
+    }
     *ret_cores = cores;
     return STATUS_OK;
 }
@@ -282,6 +485,7 @@ void cores_destroy(struct cores *cores)
     for (uint32_t i = 0; cores->machines != NULL && i < cores->machine_count; i++) {
         free(cores->machines[i].lanes[LANE_COMPUTE].running);
         free(cores->machines[i].lanes[LANE_OTHERS].running);
+        free(cores->machines[i].holders);
     }
     free(cores->homes);
     free(cores->runners);

@@ -11,7 +11,13 @@
  * With `messages_first`, threads that compute have what the others leave, as a scheduler does it
  * for threads that ask for short turns (common/base/slice.h).
  *
- * Work is measured in seconds of a core. A thread that stands for several needs as many cores. */
+ * With `slice_s`, a thread has a core to itself. It keeps it until it has no more work, or, where
+ * others wait, for so long at most. Who computes waits behind all that do, and threads that do not
+ * compute go before those. With `messages_first` they do not wait for the end of a slice either.
+ * A core that nobody has takes who waits, whichever core that had before, at no cost.
+ *
+ * Work is measured in seconds of a core. A thread that stands for several needs as many cores, and
+ * knows no slices. */
 #ifndef DEPLOY_PREDICT_ENGINE_CORES_H
 #define DEPLOY_PREDICT_ENGINE_CORES_H
 
@@ -34,7 +40,10 @@ struct cores_share {
     uint32_t compute_threads; // 0 stands for 1
     double crowding, turns;   // how many times as long computing takes; 0 for 1
     bool messages_first;      // threads that do not compute go before those that do
+    double slice_s;           // 0: all go on at once
 };
+
+#define CORES_NOBODY UINT32_MAX
 
 /* Work that is done. */
 struct cores_work {
@@ -59,10 +68,10 @@ bool cores_add(struct cores *cores, double now, const struct cores_work *work, d
 /* Whether a thread has nothing to do. */
 bool cores_is_idle(const struct cores *cores, uint32_t process, enum cores_thread thread);
 
-/* When the next work is done, as things are; DBL_MAX: there is none. */
+/* When the next work or slice is over, as things are; DBL_MAX: there is none. */
 double cores_next_end(const struct cores *cores);
 
-/* Ends it, at its time. There has to be some. */
+/* Ends it, at its time. There has to be some. The process is CORES_NOBODY if it was a slice. */
 struct cores_work cores_end_next(struct cores *cores, double now);
 
 #endif

@@ -378,6 +378,9 @@ static void handle_event(struct engine *engine, const struct event *event)
 static void end_work(struct engine *engine)
 {
     const struct cores_work work = cores_end_next(engine->cores, engine->now);
+    if (work.process == CORES_NOBODY) {
+        return; // another thread has the core
+    }
     switch ((enum work_kind)work.kind) {
     case WORK_OWN:
         break;

@@ -43,6 +43,11 @@ static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES]
 /* What is left out of how threads share cores. */
 static const char *cores_gap(const struct study *study)
 {
+    if (study->network->hosts[0].cores > 0 && study->costs->slice_s > 0 &&
+        study->costs->threads <= 1) {
+        return "threads have cores slice by slice, go to another core at once, and their turns "
+               "cost nothing but what crowding and turns say";
+    }
     return study->network->hosts[0].cores > 0
                ? "threads of a kind that share cores go on equally fast, and their turns cost "
                  "nothing but what crowding and turns say"

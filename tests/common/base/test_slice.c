@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <time.h>
 
 static void a_turn_becomes_short_and_nothing_else_changes(void **state)
 {
@@ -29,6 +30,24 @@ static void a_turn_becomes_short_and_nothing_else_changes(void **state)
     slice_restore(before);
     slice_restore(0);
     assert_int_equal(slice_of_thread(), before);
+}
+
+static void a_thread_keeps_a_core_to_the_end_of_a_tick(void **state)
+{
+    (void)state;
+    struct timespec tick;
+    uint64_t before = slice_of_thread();
+    if (before == 0) {
+        assert_int_equal(slice_to_tick(), 0);
+        skip(); // a kernel before 6.12
+    }
+    assert_int_equal(clock_getres(CLOCK_MONOTONIC_COARSE, &tick), 0);
+    uint64_t tick_ns = (uint64_t)tick.tv_nsec;
+    assert_int_equal(slice_to_tick() % tick_ns, 0);
+    assert_true(slice_to_tick() >= before && slice_to_tick() < before + tick_ns);
+    assert_true(slice_shorten());
+    assert_int_equal(slice_to_tick(), (100000 + tick_ns - 1) / tick_ns * tick_ns);
+    slice_restore(before);
 }
 
 static void *note_slice(void *data)
@@ -60,6 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_becomes_short_and_nothing_else_changes),
+        cmocka_unit_test(a_thread_keeps_a_core_to_the_end_of_a_tick),
         cmocka_unit_test(threads_inherit_it_until_it_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

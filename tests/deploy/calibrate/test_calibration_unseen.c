@@ -139,6 +139,25 @@ static void runs_that_do_not_show_it_are_left_out(void **state)
     assert_int_equal(calibration.cost_notes.count, 0);
 }
 
+/* Two workers on one core, which was busy all the time: of 10 ms, threads had 9.8. */
+static void where_slices_are_known_a_crowded_run_shows_it(void **state)
+{
+    (void)state;
+    take_as_long_as(1.5); // which would say something else
+    run.hosts[0].cores = 1;
+    run.observation.cores.step_s = 0.010;
+    run.observation.cores.busy = 0.98;
+    run.observation.cores.workers.others_s = 0.0012;
+    calibration.costs.input_s = 0.0002;
+    take();
+    check_factor(1); // slices are not known
+    calibration.costs.slice_s = 0.004;
+    take();
+    check_factor(1 + 0.0002 / 0.002);
+    assert_int_equal(calibration.cost_notes.count, 1);
+    assert_non_null(strstr(calibration.cost_notes.list[0].text, "shared a core"));
+}
+
 /* Links are the limit, and cores are idle. */
 static void runs_that_cores_do_not_limit_are_left_out(void **state)
 {
@@ -214,6 +233,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_timelines_do_not_show_is_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_is_faster_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(runs_that_do_not_show_it_are_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(where_slices_are_known_a_crowded_run_shows_it, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(runs_that_cores_do_not_limit_are_left_out, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_nothing_explains_changes_nothing, set_up,
