@@ -185,7 +185,7 @@ static double error_of_delays(const struct course *course, double error)
  * and a worker that is ahead by a little takes bandwidth from those that are behind, which are then
  * later still. So all get out of step. Fewer workers do so less. Where nothing sets them apart but
  * rounding they also do so later, and one that stands for all never does. */
-#define HALVED_EACH 0.03
+#define HALVED_EACH 0.04
 #define HALVED_EVEN 0.08
 
 static double error_of_halving(const struct course *course, uint32_t simulated)
