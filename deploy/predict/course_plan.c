@@ -180,6 +180,21 @@ static double error_of_delays(const struct course *course, double error)
     return bound < error ? bound : error;
 }
 
+/* Steps of halving with several buckets are longer than those of fewer workers that stand for all:
+ * by so much for each time that these are doubled, in tests. Buckets of unlike rounds share links,
+ * and a worker that is ahead by a little takes bandwidth from those that are behind, which are then
+ * later still. So all get out of step. Fewer workers do so less. Where nothing sets them apart but
+ * rounding they also do so later, and one that stands for all never does. */
+#define HALVED_EACH 0.04
+#define HALVED_EVEN 0.08
+
+static double error_of_halving(const struct course *course, uint32_t simulated)
+{
+    double doublings = log2((double)course->job->workers / simulated);
+    double later = course->costs->spread.kind == SPREAD_NONE ? HALVED_EVEN : 0;
+    return course->layout.bucket_count > 1 ? later + HALVED_EACH * doublings : 0;
+}
+
 #define FEWER_LATE 0.7 // by this part of what the latest are less late, steps are shorter in tests
 
 #define BACKUP_SEEN \
@@ -236,12 +251,14 @@ static double error_of_sample(const struct course *course, bool has_delays)
     if (job->backup > 0) {
         return error_of_backup(course);
     }
-    if (kind == REDUCTION_HALVING && has_delays) {
+    if (kind == REDUCTION_HALVING && (has_delays || course->layout.bucket_count > 1)) {
         // Who ends a step early begins the next one early, so it is not delays alone that say who
         // is the latest, and there are fewer who might be.
-        double fewer_s = course_delays_apart_s(course, job->workers) -
-                         course_delays_apart_s(course, course->estimate.sample);
-        return REDUCTION_EVEN_SEEN + FEWER_LATE * fewer_s / least_halved_s(course);
+        double fewer_s = has_delays ? course_delays_apart_s(course, job->workers) -
+                                          course_delays_apart_s(course, course->estimate.sample)
+                                    : 0;
+        return REDUCTION_EVEN_SEEN + FEWER_LATE * fewer_s / least_halved_s(course) +
+               error_of_halving(course, course->estimate.sample);
     }
     if (kind == REDUCTION_RACES && job->mode.kind == MODE_PS_SSP && has_delays) {
         return REDUCTION_EVEN_SEEN +
@@ -323,6 +340,9 @@ static void estimate_work(struct course *course)
                                    course->parts, course->hosts, has_delays);
     if (has_delays && work > course->extent->work_max && course->round_steps == 1) {
         error = error_of_delays(course, error);
+    }
+    if (reduction_kind(course) == REDUCTION_HALVING) {
+        error = fmax(error, error_of_halving(course, 1));
     }
     if (course->round_steps > 1 && has_delays && course->parts == 0) {
         error = (double)INFINITY; // the latest of each step is not that of a round
