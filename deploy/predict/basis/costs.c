@@ -212,32 +212,19 @@ enum status costs_read_batch(const struct fields *fields, double *ret_batch)
 
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
-    static const char *const names[] = {"comment",
-                                        "measured",
-                                        "batch",
-                                        "batches",
-                                        "layers",
-                                        "optimizer",
-                                        "message",
-                                        "sum",
-                                        "encode",
-                                        "decode",
-                                        "spread",
-                                        "threads",
-                                        "input",
-                                        "carriage",
-                                        "crowding",
-                                        "carriage-message",
-                                        "turns",
-                                        "messages-first",
-                                        "slice",
-                                        "message-bandwidth",
-                                        "recovery",
-                                        "launch",
-                                        "errors",
-                                        "conditions",
-                                        "whole-layers",
-                                        NULL};
+    static const char *const names[] = {"comment",      "measured",
+                                        "batch",        "batches",
+                                        "layers",       "optimizer",
+                                        "message",      "sum",
+                                        "encode",       "decode",
+                                        "spread",       "threads",
+                                        "input",        "carriage",
+                                        "crowding",     "carriage-message",
+                                        "turns",        "messages-first",
+                                        "slice",        "message-bandwidth",
+                                        "recovery",     "launch",
+                                        "errors",       "conditions",
+                                        "whole-layers", NULL};
     double batch = 0;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
