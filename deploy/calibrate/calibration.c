@@ -121,8 +121,11 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
     name_layers(model, made);
     enum status status = calibration_layers_make(maker->narrowest, model, &made->costs);
+    if (status != STATUS_OK) {
+        return status;
+    }
     quantity_format(costs_compute_s(&made->costs), QUANTITY_TIME, least);
-    quantity_format(fit_spread_mean_s(spread), QUANTITY_TIME, more);
+    quantity_format(spread_mean_s(spread), QUANTITY_TIME, more);
     calibration_add_note(
         &made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s",
         least,
@@ -133,7 +136,7 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
                          spread->kind == SPREAD_NONE          ? ", which is none"
                          : spread->kind == SPREAD_EXPONENTIAL ? ", exponential"
                                                               : ", uniform");
-    return status;
+    return STATUS_OK;
 }
 
 /* Computing in runs of another batch: of those, in the run with the fewest workers. */
@@ -157,7 +160,7 @@ static enum status take_batch(struct maker *maker, uint32_t batch, const struct 
     (void)calibration_input(narrowest, &costs->input_s);
     made->other_count++;
     quantity_format(costs_compute_s(costs), QUANTITY_TIME, text);
-    quantity_format(fit_spread_mean_s(&costs->spread), QUANTITY_TIME, more);
+    quantity_format(spread_mean_s(&costs->spread), QUANTITY_TIME, more);
     calibration_add_note(&made->cost_notes, made->batch_names[made->other_count - 1], false,
                          "%s a step at least, %s more in the mean: %zu steps of workers of %s",
                          text, more, narrowest->observation.step_count, narrowest->name);

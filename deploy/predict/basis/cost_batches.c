@@ -84,13 +84,6 @@ static enum status read_times(const struct fields *fields, struct costs *costs)
     return read_layers(fields, layers, costs);
 }
 
-static void scale_spread(struct spread *spread, double by)
-{
-    spread->mean_s *= by;
-    spread->least_s *= by;
-    spread->most_s *= by;
-}
-
 /* `costs` has those of the file's own batch. */
 static enum status read_batch(const char *file, json_t *object, size_t index, struct costs *costs)
 {
@@ -116,7 +109,7 @@ static enum status read_batch(const char *file, json_t *object, size_t index, st
     if (own != NULL) {
         costs->spread = (struct spread){.kind = SPREAD_NONE};
     } else if (before_s > 0) {
-        scale_spread(&costs->spread, costs_compute_s(costs) / before_s);
+        spread_scale(&costs->spread, costs_compute_s(costs) / before_s);
     }
     costs->batch = (uint32_t)batch;
     return status == STATUS_OK ? costs_read_spread(file, spread, own, &costs->spread) : status;
@@ -209,21 +202,6 @@ static double line_value(const struct line *line, double from, double to)
                                  : value;
 }
 
-static double spread_mean_s(const struct spread *spread)
-{
-    switch (spread->kind) {
-    case SPREAD_NONE:
-        return 0;
-    case SPREAD_EXPONENTIAL:
-        return spread->mean_s;
-    case SPREAD_UNIFORM:
-        return (spread->least_s + spread->most_s) / 2;
-    case SPREAD_PARETO:
-        return spread->least_s * spread->shape / (spread->shape - 1);
-    }
-    return 0;
-}
-
 /* The one of the nearer batch that has one, with the mean that the line has. */
 static struct spread find_spread(const struct line *line, const struct spread *from,
                                  const struct spread *to)
@@ -233,7 +211,7 @@ static struct spread find_spread(const struct line *line, const struct spread *f
     struct spread made = spread_mean_s(near) > 0 ? *near : *far;
     double mean_s = spread_mean_s(&made);
     if (mean_s > 0) {
-        scale_spread(&made, line_value(line, spread_mean_s(from), spread_mean_s(to)) / mean_s);
+        spread_scale(&made, line_value(line, spread_mean_s(from), spread_mean_s(to)) / mean_s);
     }
     return made;
 }

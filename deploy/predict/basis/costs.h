@@ -101,6 +101,12 @@ void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_
 /* Forward and backward of all layers. */
 double costs_compute_s(const struct costs *costs);
 
+/* What a spread adds to a step in the mean. */
+double spread_mean_s(const struct spread *spread);
+
+/* Makes all draws of a spread so many times as long. */
+void spread_scale(struct spread *spread, double factor);
+
 /* The draw of a worker's step. */
 double spread_draw(const struct spread *spread, uint64_t seed, uint32_t rank, uint64_t step);
 
