@@ -3,6 +3,7 @@
 
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/base/number.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
@@ -13,7 +14,6 @@
 #include "deploy/calibrate/observation.h"
 #include "deploy/system/folder.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,19 +101,18 @@ static enum status check_asked(const struct calibration_jobs *jobs,
 
 enum status calibration_jobs_take_batches(const char *text, struct calibration_jobs *jobs)
 {
-    for (const char *at = text; at[0] != '\0';) {
+    bool has_more = text[0] != '\0';
+    for (const char *at = text; has_more;) {
         size_t size = strcspn(at, ",");
-        char *end = NULL;
-        unsigned long batch = strtoul(at, &end, 10);
-        if (!isdigit((unsigned char)at[0]) || end != at + size || batch < 1 ||
-            batch > JOB_BATCH_MAX || (at[size] == ',' && at[size + 1] == '\0')) {
+        uint64_t batch = 0;
+        if (!number_whole(at, size, JOB_BATCH_MAX, &batch) || batch < 1) {
             log_error("--batches %s: '%.*s' has to be a whole number from 1 to %d", text, (int)size,
                       at, JOB_BATCH_MAX);
             return STATUS_INVALID;
         }
         for (size_t i = 0; i < jobs->batch_count; i++) {
             if (jobs->batches[i] == batch) {
-                log_error("--batches %s has %lu twice", text, batch);
+                log_error("--batches %s has %u twice", text, jobs->batches[i]);
                 return STATUS_INVALID;
             }
         }
@@ -122,7 +121,8 @@ enum status calibration_jobs_take_batches(const char *text, struct calibration_j
             return STATUS_INVALID;
         }
         jobs->batches[jobs->batch_count++] = (uint32_t)batch;
-        at += size + (at[size] == ',');
+        has_more = at[size] == ',';
+        at += size + 1;
     }
     return STATUS_OK;
 }
