@@ -215,11 +215,12 @@ static double error_of_backup(const struct course *course)
                : BACKUP_SEEN + off * served_s / (served_s + costs_compute_s(course->costs));
 }
 
-/* Whether who computes waits for the slice of another, which a sample does otherwise than all. */
+/* Whether workers wait for each other's slices, which those of a sample do otherwise than all. Only
+ * those that compute with one thread have slices (cores.h). */
 static bool waits_for_slices(const struct course *course)
 {
-    bool waits = false;
-    for (uint32_t w = 1; w < course->job->workers && course->costs->slice_s > 0; w++) {
+    bool waits = false, has_slices = course->costs->slice_s > 0 && course->costs->threads <= 1;
+    for (uint32_t w = 1; w < course->job->workers && has_slices; w++) {
         bool shares = course->hosts[w] == course->hosts[w - 1];
         waits = waits || (shares && course->whole->hosts[course->hosts[w]].cores > 0);
     }
