@@ -251,7 +251,7 @@ static enum status choose_folder(struct calibration_jobs *jobs, const char *fold
     return STATUS_OK;
 }
 
-/* Of the clock that files have. */
+/* Seconds of the clock that files have. */
 static double wall_s(void)
 {
     struct timespec now;
@@ -269,7 +269,7 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     if (status != STATUS_OK) {
         return status;
     }
-    double tries_s = 0; // of all jobs but one, which is what `run` tries
+    double tries_s = 0; // of all jobs but one: `run` tries one
     for (size_t i = 0; i < jobs->count; i++) {
         double try_began_s = wall_s();
         preflight_try(&jobs->session.preflight, &jobs->list[i]);

@@ -1,10 +1,10 @@
-/* Costs of one model with several batches: the field `batches` of a file of costs, and what follows
- * for batches between those that it has, and beyond. Pure but for reading.
+/* Costs of one model with several batches: the field `batches` of a file of costs, and the costs of
+ * any other batch that follow. Pure but for reading.
  *
- * What depends on the batch are layers, `input` and `spread`. Each time is taken from a line
- * through those of two batches: the neighbours of the one that is asked for, or, where it is less
- * than all of them, or more, the two that are nearest. Beyond them a time is not less than in
- * proportion to the images, below, nor less than that of the largest batch, above. */
+ * Layers, `input` and `spread` depend on the batch. Each of their times lies on a line through the
+ * times of two batches of the file: the neighbours of the batch that is asked for, or the nearest
+ * two if it is smaller or larger than all of them. A smaller one takes no less than in proportion
+ * to its images, and a larger one no less than the largest of the file. */
 #ifndef DEPLOY_PREDICT_BASIS_COST_BATCHES_H
 #define DEPLOY_PREDICT_BASIS_COST_BATCHES_H
 

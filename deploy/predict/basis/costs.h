@@ -74,11 +74,13 @@ struct costs {
 #define RECOVERY_JOIN_S       0.2
 #define RECOVERY_COPY_EVERY_S 1.0
 
-/* Of the object of a file, without its `batches`, for those who read these as well
- * (cost_batches.h). Logs what is wrong. */
+/* Reads the object of a file, without its `batches`, which cost_batches.h reads. Logs what is
+ * wrong.
+ */
 enum status costs_take(json_t *object, const char *file, struct costs *ret_costs);
 
-/* The fields `batch` and `spread` of a place in a file; a spread of NULL stays as it is. Log. */
+/* Read the fields `batch` and `spread` of a place in a file. Without an object the spread stays as
+ * it is. Log. */
 enum status costs_read_batch(const struct fields *fields, double *ret_batch);
 enum status costs_read_spread(const char *file, const char *place, json_t *object,
                               struct spread *spread);
