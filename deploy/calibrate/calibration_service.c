@@ -33,7 +33,7 @@ bool calibration_service_step(const struct calibration_run *run, const struct co
         return false;
     }
     const struct calibrated_service service = calibration_service(costs);
-    // Half of the messages are pushes, whose bytes are known. All other bytes are of answers.
+    // Half of the messages are pushes. Their bytes are known; all others are of answers.
     double pushed = seen->served.bytes / (double)seen->job_steps / servers->processes;
     double answered = servers->bytes > pushed ? servers->bytes - pushed : 0;
     *ret_said_s = servers->ends / 2 * (service.push_s + service.answer_s) +
