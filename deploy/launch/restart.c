@@ -418,8 +418,7 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->is_ending = false;
     note_restart(launch);
     launch->is_returning = launch->has_begun;
-    // The coordinator before may not have heard of them.
-    launch_forget_ends(launch, launch->has_begun);
+    launch_forget_ends(launch, launch->has_begun); // the one before may not have heard of them
 }
 
 /* ==========================================================================================
