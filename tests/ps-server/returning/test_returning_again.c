@@ -347,17 +347,16 @@ static void one_that_is_cut_off_while_members_come_back_gives_up_nobody(void **s
     comeback_end(&back);
 }
 
-static void who_has_lost_its_connection_alone_has_missed_nobody(void **state)
+static void a_member_that_has_lost_only_its_connection_connects_anew(void **state)
 {
     struct comeback back;
     (void)state;
     comeback_begin_in(&back, "ps-sync", 1, 100);
     struct coordinator *coordinator = &back.story.coordinator;
-    struct message said = comeback_say(&back, 0, 20);
     for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
         assert_true(comeback_take_anew(&back, ROLE_WORKER, rank, 10 + rank));
     }
-    said = comeback_say(&back, 1, 20);
+    const struct message said = comeback_say(&back, 1, 20);
     back.back.alone_ms = 150;
     assert_false(returning_is_reconnected(coordinator, &said)); // members come back to it
     coordinator->state = COORDINATOR_TRAINING;
@@ -397,7 +396,7 @@ int main(void)
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
         cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
         cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),
-        cmocka_unit_test(who_has_lost_its_connection_alone_has_missed_nobody),
+        cmocka_unit_test(a_member_that_has_lost_only_its_connection_connects_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
