@@ -268,7 +268,7 @@ static void print_point(const struct study *study, const struct study_point *poi
 
 void study_links_print(const struct study *study, FILE *stream)
 {
-    fprintf(stream, "\nMB that links carry in a step, each way, and the share of their time:");
+    fprintf(stream, "\nMB that each link carries in a step, and how busy it is:");
     for (size_t i = 0; i < study->point_count; i++) {
         if (study->points[i].link_bytes != NULL) {
             print_point(study, &study->points[i], stream);
