@@ -347,7 +347,7 @@ static void one_that_is_cut_off_while_members_come_back_gives_up_nobody(void **s
     comeback_end(&back);
 }
 
-static void a_member_that_has_lost_only_its_connection_connects_anew(void **state)
+static void who_has_lost_its_connection_alone_has_missed_nobody(void **state)
 {
     struct comeback back;
     (void)state;
@@ -396,7 +396,7 @@ int main(void)
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
         cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
         cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),
-        cmocka_unit_test(a_member_that_has_lost_only_its_connection_connects_anew),
+        cmocka_unit_test(who_has_lost_its_connection_alone_has_missed_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
