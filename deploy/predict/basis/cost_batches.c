@@ -258,6 +258,16 @@ bool cost_batches_find(const struct cost_batches *batches, uint32_t batch, struc
     return true;
 }
 
+void cost_batches_warn(const char *file, const struct costs *costs)
+{
+    if (costs_are_extrapolated(costs)) {
+        log_warn("%s has no batch as %s as %u: times are extrapolated from those of %u and %u "
+                 "images",
+                 file, costs->batch < costs->line_from ? "small" : "large", costs->batch,
+                 costs->line_from, costs->line_to);
+    }
+}
+
 enum status cost_batches_take(const char *file, uint32_t batch, struct costs *ret_costs)
 {
     struct cost_batches batches = {NULL, 0, 0};
@@ -269,11 +279,8 @@ enum status cost_batches_take(const char *file, uint32_t batch, struct costs *re
         status = STATUS_INVALID;
     }
     cost_batches_finish(&batches);
-    if (status == STATUS_OK && costs_are_extrapolated(ret_costs)) {
-        log_warn("%s has no batch as %s as --batch %u: times are extrapolated from those of %u and "
-                 "%u images",
-                 file, batch < ret_costs->line_from ? "small" : "large", batch,
-                 ret_costs->line_from, ret_costs->line_to);
+    if (status == STATUS_OK) {
+        cost_batches_warn(file, ret_costs);
     }
     return status;
 }

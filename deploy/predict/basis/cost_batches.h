@@ -31,6 +31,9 @@ void cost_batches_finish(struct cost_batches *batches); // zeroed is fine
  * second batch from which its times would follow. */
 bool cost_batches_find(const struct cost_batches *batches, uint32_t batch, struct costs *ret_costs);
 
+/* Warns if the costs of a batch are extrapolated. */
+void cost_batches_warn(const char *file, const struct costs *costs);
+
 /* Reads those of one batch, that of --batch. Logs if they are not known, and warns if they are
  * extrapolated. */
 enum status cost_batches_take(const char *file, uint32_t batch, struct costs *ret_costs);
