@@ -141,24 +141,28 @@ static void list_kinds(struct calibration_jobs *jobs)
     }
 }
 
-/* Images of a worker's step in a local job; all but the first have a batch of their own. */
-static enum status choose_batch(const struct calibration_jobs *jobs, size_t index,
-                                uint32_t *ret_batch, char *ret_error)
+/* Images of a worker's step in jobs with several workers, of which `ring` is the first. */
+static uint32_t usual_batch(const struct calibration_jobs *jobs)
 {
     size_t ring = 1 + jobs->batch_count;
-    *ret_batch = jobs->list[ring].global_batch / jobs->job.workers;
+    return jobs->list[ring].global_batch / jobs->job.workers;
+}
+
+/* A local job of the usual batch would be the first one again. */
+static enum status check_batches(const struct calibration_jobs *jobs, char *ret_error)
+{
+    uint32_t usual = usual_batch(jobs);
     for (size_t i = 0; i < jobs->batch_count; i++) {
-        if (jobs->batches[i] == *ret_batch) {
+        if (jobs->batches[i] == usual) {
             snprintf(ret_error, OPTION_ERROR_BYTES,
-                     "--batches has %u, which is what all jobs have; name others", *ret_batch);
+                     "--batches has %u, which is what all jobs have; name others", usual);
             return STATUS_INVALID;
         }
     }
-    *ret_batch = index > 0 ? jobs->batches[index - 1] : *ret_batch;
     return STATUS_OK;
 }
 
-/* The local job has a worker's part of the batch, and nobody who could be slow. */
+/* Makes the list from its end: the local job in front has the usual batch. Nobody in it is slow. */
 static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
 {
     enum status status = STATUS_OK;
@@ -172,7 +176,7 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
             job->compress = (struct codec){.kind = CODEC_NONE};
         }
         if (kind == CALIBRATION_LOCAL || kind == CALIBRATION_BATCH) {
-            status = choose_batch(jobs, i, &job->batch, ret_error);
+            job->batch = kind == CALIBRATION_LOCAL ? usual_batch(jobs) : jobs->batches[i - 1];
             job->workers = 1;
             job->global_batch = 0;
             job->transport = TRANSPORT_AUTO;
@@ -182,7 +186,7 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
             double small = job->bucket_mb / SMALL_PARTS;
             job->bucket_mb = small > SMALL_MB_MIN ? small : SMALL_MB_MIN;
         }
-        status = status == STATUS_OK ? job_resolve(job, ret_error, OPTION_ERROR_BYTES) : status;
+        status = job_resolve(job, ret_error, OPTION_ERROR_BYTES);
         if (status == STATUS_OK && job->global_batch % job->workers != 0) {
             snprintf(ret_error, OPTION_ERROR_BYTES,
                      "--global-batch %u: %u workers have to get the same number of images each",
@@ -214,6 +218,9 @@ enum status calibration_jobs_make(struct calibration_jobs *jobs,
     if (status == STATUS_OK) {
         fill_job(jobs, program);
         status = make_list(jobs, error);
+    }
+    if (status == STATUS_OK) {
+        status = check_batches(jobs, error);
     }
     list.count = jobs->count;
     if (status == STATUS_OK) {
