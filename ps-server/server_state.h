@@ -83,12 +83,12 @@ void server_note_restart(struct server *server, uint64_t step);
  * nothing is kept, and the job ends. Logs. */
 enum status server_open_keeper(struct server *server);
 
-/* Gets ready for members of a generation. Each has an id of its own, so what is on its way from the
- * one before belongs to no job. */
+/* Gets ready for members of a generation. Each generation has a job id of its own, so messages of
+ * the one before belong to no job. */
 enum status server_open_job(struct server *server);
 
-/* After the loop has gone round for the last time of a generation: whether it goes on, with the
- * next one, or until all know that there is none. */
+/* For when the loop of a generation has ended. Whether it goes on: with the next generation, or
+ * until all members know that there is none. */
 bool server_goes_on(struct server *server);
 
 /* BACK of a member: the job may be under way without a coordinator. */

@@ -11,6 +11,7 @@
 #include "deploy/calibrate/calibration_unseen.h"
 #include "deploy/predict/basis/fields.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct maker {
 void calibration_add_note(struct calibration_notes *notes, const char *name, bool is_assumed,
                           const char *format, ...)
 {
+    assert(notes->count < CALIBRATION_NOTES_MAX);
     struct calibration_note *note = &notes->list[notes->count++];
     va_list arguments;
     note->name = name;
@@ -43,8 +45,8 @@ static bool has_transport(const struct calibration_run *run)
     return run->transport[0] != '\0' && strcmp(run->transport, "none") != 0;
 }
 
-/* Values travelled one way, because a file says what one takes. Also sorts out runs with codes, and
- * those of other batches, which show what computing costs alone. */
+/* Sorts runs: without codes, with codes, and of other batches, which show only what computing
+ * costs. Values of all have to go by one transport, as files are of one. */
 static enum status sort_runs(struct calibration_run *const *runs, size_t run_count,
                              struct maker *maker)
 {
@@ -70,9 +72,10 @@ static enum status sort_runs(struct calibration_run *const *runs, size_t run_cou
         }
     }
     if (maker->run_count == 0) {
+        const struct calibration_run *coded = maker->coded[0];
         log_error("%s was run with --compress %s, and shows only what codes take; calibrate from a "
                   "run without --compress as well",
-                  runs[0]->folder.path, runs[0]->compress);
+                  coded->folder.path, coded->compress);
         return STATUS_INVALID;
     }
     return STATUS_OK;
@@ -121,8 +124,11 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
     name_layers(model, made);
     enum status status = calibration_layers_make(maker->narrowest, model, &made->costs);
+    if (status != STATUS_OK) {
+        return status;
+    }
     quantity_format(costs_compute_s(&made->costs), QUANTITY_TIME, least);
-    quantity_format(fit_spread_mean_s(spread), QUANTITY_TIME, more);
+    quantity_format(spread_mean_s(spread), QUANTITY_TIME, more);
     calibration_add_note(
         &made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s",
         least,
@@ -133,10 +139,10 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
                          spread->kind == SPREAD_NONE          ? ", which is none"
                          : spread->kind == SPREAD_EXPONENTIAL ? ", exponential"
                                                               : ", uniform");
-    return status;
+    return STATUS_OK;
 }
 
-/* Computing in runs of another batch: of those, in the run with the fewest workers. */
+/* Takes what computing costs with another batch, from its run with the fewest workers. */
 static enum status take_batch(struct maker *maker, uint32_t batch, const struct model_layers *model)
 {
     const struct calibration_run *narrowest = NULL;
@@ -157,7 +163,7 @@ static enum status take_batch(struct maker *maker, uint32_t batch, const struct 
     (void)calibration_input(narrowest, &costs->input_s);
     made->other_count++;
     quantity_format(costs_compute_s(costs), QUANTITY_TIME, text);
-    quantity_format(fit_spread_mean_s(&costs->spread), QUANTITY_TIME, more);
+    quantity_format(spread_mean_s(&costs->spread), QUANTITY_TIME, more);
     calibration_add_note(&made->cost_notes, made->batch_names[made->other_count - 1], false,
                          "%s a step at least, %s more in the mean: %zu steps of workers of %s",
                          text, more, narrowest->observation.step_count, narrowest->name);

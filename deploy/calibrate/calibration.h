@@ -45,9 +45,10 @@ struct calibration_known {
 /* Large: on the heap. */
 struct calibration {
     struct costs costs;
-    const char *names[COSTS_LAYERS_MAX];           // of its layers; borrowed from the model
-    struct costs others[CALIBRATION_BATCHES_MAX];  // (other_count) layers, spread, input: of other
-    size_t other_count;                            // batches
+    const char *names[COSTS_LAYERS_MAX]; // of its layers; borrowed from the model
+    // Of other batches, (other_count): only layers, spread and input.
+    struct costs others[CALIBRATION_BATCHES_MAX];
+    size_t other_count;
     char batch_names[CALIBRATION_BATCHES_MAX][24]; // (other_count) of notes
     struct calibrated_links links;
     const struct calibration_run *widest; // whose hosts the network has; borrowed
@@ -56,9 +57,9 @@ struct calibration {
     struct conditions conditions; // of the runs
 };
 
-/* Of at least one run, all of one model. Runs of another batch than most have show what computing
- * costs with that, and nothing else. The layers are those of the run with the fewest
- * workers, where computing is disturbed least; messages are those of all runs. STATUS_INVALID if
+/* Of at least one run, all of one model. Runs of another batch than most show what computing
+ * costs with theirs, and nothing else. The layers are those of the run with the fewest workers,
+ * where computing is disturbed least; messages are those of all runs. STATUS_INVALID if
  * the runs or the model differ, which is logged. */
 enum status calibration_make(struct calibration_run *const *runs, size_t run_count,
                              const struct model_layers *model,

@@ -112,7 +112,7 @@ static void set_spread(json_t *object, const struct spread *spread)
     json_object_set_new(object, "spread", own);
 }
 
-/* What cores do for a batch is written where it is known. */
+/* Entries have `input` only where it is known. */
 static void set_batches(json_t *object, const struct calibration *calibration)
 {
     json_t *list = json_array();
@@ -123,7 +123,7 @@ static void set_batches(json_t *object, const struct calibration *calibration)
         if (costs->input_s > 0) {
             set_quantity(own, "input", costs->input_s, QUANTITY_TIME);
         }
-        // Without one, it would follow from that of the file's batch.
+        // An entry without a spread would get that of the file's batch, in proportion.
         const struct spread none = {.kind = SPREAD_EXPONENTIAL};
         set_spread(own, costs->spread.kind != SPREAD_NONE ? &costs->spread : &none);
         json_array_append_new(list, own);

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* When the folder's job made its first step; 0: not known. The summary is written when a job ends,
- * and says how long it trained. */
+/* When the folder's job made its first step, by the clock of files; 0: not known. The summary is
+ * written when a job ends, and says how long it trained. */
 static double find_begin_s(const char *folder)
 {
     struct run_folder run;
@@ -57,9 +57,10 @@ void calibration_launch_read(struct calibration_run *run)
     json_decref(object);
 }
 
-/* The quickest start of some: others waited for something else as well. */
+/* The quickest start of several jobs: the others waited for something else as well. */
 struct quickest {
-    double least_s, count, workers;
+    double least_s, count;
+    double workers, cores; // of the quickest
 };
 
 static void add(struct quickest *quickest, const struct calibration_run *run)
@@ -67,6 +68,7 @@ static void add(struct quickest *quickest, const struct calibration_run *run)
     if (quickest->count == 0 || run->start_s < quickest->least_s) {
         quickest->least_s = run->start_s;
         quickest->workers = run->workers;
+        quickest->cores = run->hosts[0].cores;
     }
     quickest->count++;
 }
@@ -76,9 +78,9 @@ static double positive(double value)
     return value > 0 ? value : 0;
 }
 
-/* Of one worker, of several, and of several on fewer cores. */
+/* From the starts of one worker, of several, and of several on fewer cores. */
 static void fill(const struct quickest *one, const struct quickest *several,
-                 const struct quickest *crowded, double turns, struct launch_costs *launch)
+                 const struct quickest *crowded, struct launch_costs *launch)
 {
     double one_s = one->least_s, workers = several->count > 0 ? several->workers : 1;
     double several_s = several->count > 0 ? several->least_s : one_s;
@@ -87,7 +89,8 @@ static void fill(const struct quickest *one, const struct quickest *several,
     launch->join_s = launch->join_s < one_s ? launch->join_s : one_s;
     // Where nothing shows what of it is a process's own, all of it may be.
     launch->process_s = positive(one_s - launch->join_s);
-    if (crowded->count > 0 && turns > 1) {
+    double turns = crowded->count > 0 ? crowded->workers / crowded->cores : 0;
+    if (turns > 1) {
         double own_s = positive((crowded->least_s - several_s) / (turns - 1));
         launch->process_s = own_s < launch->process_s ? own_s : launch->process_s;
     }
@@ -100,7 +103,6 @@ void calibration_take_launch(struct calibration_run *const *runs, size_t run_cou
 {
     struct quickest one = {0}, several = {0}, crowded = {0};
     struct launch_costs *launch = &calibration->costs.launch;
-    double turns = 0;
     char agents[QUANTITY_BYTES], job[QUANTITY_BYTES], process[QUANTITY_BYTES], join[QUANTITY_BYTES];
     for (size_t i = 0; i < run_count; i++) {
         const struct calibration_run *run = runs[i];
@@ -110,7 +112,6 @@ void calibration_take_launch(struct calibration_run *const *runs, size_t run_cou
         launch->agents_s = run->agents_s;
         if (run->workers > 1 && calibration_is_crowded(run)) {
             add(&crowded, run);
-            turns = (double)run->workers / run->hosts[0].cores;
         } else {
             add(run->workers > 1 ? &several : &one, run);
         }
@@ -121,7 +122,7 @@ void calibration_take_launch(struct calibration_run *const *runs, size_t run_cou
                              "take to start");
         return;
     }
-    fill(&one, &several, &crowded, turns, launch);
+    fill(&one, &several, &crowded, launch);
     quantity_format(launch->agents_s, QUANTITY_TIME, agents);
     quantity_format(launch->job_s, QUANTITY_TIME, job);
     quantity_format(launch->process_s, QUANTITY_TIME, process);

@@ -9,9 +9,9 @@
 
 #define CALIBRATION_LAUNCH_NAME "launch.json" // in a run folder
 
-/* Writes how long a job took to start: it was launched at a time of this host's clock, and has
- * ended as its folder says, which is on this host. Agents had taken so long before. Nothing is
- * written where the folder does not say it. Logs. */
+/* Writes how long a job took to start, in a folder of this host: from `launched_s` by its clock to
+ * the end of the job, without the time that it trained. `agents_s`: how long agents took before.
+ * Writes nothing where the folder does not say when the job ended. Logs. */
 enum status calibration_launch_write(const char *folder, double launched_s, double agents_s);
 
 /* Reads that file, if it is there. */

@@ -72,9 +72,7 @@ static void scale(const struct calibration_run *run, struct costs *costs)
     struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
     costs->errors.compute = fit_mean_error(seen->step_s, seen->step_count);
     costs->spread = fit.spread;
-    costs->spread.least_s *= share;
-    costs->spread.most_s *= share;
-    costs->spread.mean_s *= share;
+    spread_scale(&costs->spread, share);
     for (uint32_t i = 0; i < costs->layer_count && all_s > 0; i++) {
         costs->layers[i].forward_s *= share * fit.least_s / all_s;
         costs->layers[i].backward_s *= share * fit.least_s / all_s;
@@ -86,12 +84,14 @@ enum status calibration_layers_make(const struct calibration_run *run,
 {
     list_layers(model, costs);
     costs->whole_layers = run->observation.layer_count > 0;
-    enum status status = STATUS_OK;
     if (costs->whole_layers) {
         take_named(&run->observation, model, costs);
     } else {
-        status = take_unnamed(run, costs);
+        enum status status = take_unnamed(run, costs);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
     scale(run, costs);
-    return status;
+    return STATUS_OK;
 }

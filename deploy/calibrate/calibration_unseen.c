@@ -161,9 +161,9 @@ static void set_factor(struct comparison *comparison, struct calibration *calibr
                          comparison->count == 1 ? "s" : "");
 }
 
-/* Where workers take turns, their cores are busy all the time, so what no thread had was the
- * kernel's: what it took of cores in a step, to what their threads took for messages. 0: not
- * known. */
+/* How many times what threads take for messages is all that messages take of cores. Where workers
+ * take turns, cores are busy all the time, so the kernel had what no thread had. 0: the run does
+ * not show it. */
 static double find_crowded(const struct calibration_run *run, const struct costs *costs)
 {
     const struct observed_cores *seen = &run->observation.cores;

@@ -7,21 +7,6 @@
 #define VALUES     2    // of fit_share
 #define NOTICEABLE 1e-3 // of the mean: less is no spread
 
-double fit_spread_mean_s(const struct spread *spread)
-{
-    switch (spread->kind) {
-    case SPREAD_NONE:
-        return 0;
-    case SPREAD_EXPONENTIAL:
-        return spread->mean_s;
-    case SPREAD_UNIFORM:
-        return (spread->least_s + spread->most_s) / 2;
-    case SPREAD_PARETO:
-        return spread->least_s * spread->shape / (spread->shape - 1);
-    }
-    return 0;
-}
-
 double fit_mean_error(const double *times_s, size_t count)
 {
     double all = 0, squares = 0;
@@ -60,10 +45,9 @@ struct fit_spread fit_spread(const double *times_s, size_t count)
         fit.spread.kind = SPREAD_UNIFORM;
         fit.spread.most_s = width * (n + 1) / (n - 1);
     }
-    double added = fit_spread_mean_s(&fit.spread);
+    double added = spread_mean_s(&fit.spread);
     if (added > mean) { // of few times that lie far apart
-        fit.spread.mean_s *= mean / added;
-        fit.spread.most_s *= mean / added;
+        spread_scale(&fit.spread, mean / added);
         added = mean;
     }
     fit.least_s = mean - added;

@@ -23,9 +23,6 @@ double fit_mean_error(const double *times_s, size_t count);
  * which the times are likelier; its least value and width are the unbiased estimates. */
 struct fit_spread fit_spread(const double *times_s, size_t count);
 
-/* What a spread adds in the mean. */
-double fit_spread_mean_s(const struct spread *spread);
-
 struct fit_point {
     double bytes, seconds;
 };

@@ -43,8 +43,8 @@ static const struct option rows[] = {
      FIELD(TEXT, batches),
      .fallback = "",
      .metavar = "LIST",
-     .help = "also measures a worker's step with these numbers of images, separated by commas: a "
-             "short job of one worker for each, for predict --batch"},
+     .help = "also measures a worker's step with these numbers of images, separated by commas, for "
+             "predict --batch: by a short job of one worker for each"},
     {.name = "nic",
      FIELD(TEXT, nic),
      .fallback = "",
@@ -234,14 +234,14 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
         .usage = "ringside calibrate [RUN ...] --costs FILE [--network FILE] [OPTION ...]",
         .summary =
             "Measures what a worker's step and messages cost, and writes it for `ringside "
-            "predict`. "
-            "RUN is the folder of\na run with --timeline, in local, ring or ps-sync; with several, "
-            "of one model, each shows what it can: those of\nanother batch than most have what a "
-            "step costs with that. Without RUN, calibrate runs up to "
-            "six short jobs itself, with the options of a job: one worker alone\n(local), ring, "
-            "ring with small buckets, ps-sync (with --compress also without codes), and on\none "
-            "host ring on the cores of one worker; over tcp unless --transport says otherwise, 60 "
-            "steps unless\n--steps does.\nWhat no run shows is named, with what is assumed of it.",
+            "predict`. RUN is the folder of\na run with --timeline, in local, ring or ps-sync. "
+            "Several runs have to be of one model, and each shows\nwhat it can; a run of another "
+            "batch than most shows only what a step costs with its batch. Without RUN,\ncalibrate "
+            "runs short jobs itself, with the options of a job: one worker alone (local, also with "
+            "each of\n--batches), ring, ring with small buckets, ps-sync (with --compress also "
+            "without codes), and, on one host,\nring on the cores of one worker. They go over tcp "
+            "unless --transport says otherwise, and have 60 steps\nunless --steps does.\nWhat no "
+            "run shows is named, with what is assumed of it.",
         .example =
             "  ringside calibrate --model cnn --batch 64 --costs costs.json --network net.json\n"
             "  ringside calibrate -H node1,node2 --costs costs.json --network net.json\n"

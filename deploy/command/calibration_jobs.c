@@ -3,6 +3,7 @@
 
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/base/number.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
@@ -13,7 +14,6 @@
 #include "deploy/calibrate/observation.h"
 #include "deploy/system/folder.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,19 +101,18 @@ static enum status check_asked(const struct calibration_jobs *jobs,
 
 enum status calibration_jobs_take_batches(const char *text, struct calibration_jobs *jobs)
 {
-    for (const char *at = text; at[0] != '\0';) {
+    bool has_more = text[0] != '\0';
+    for (const char *at = text; has_more;) {
         size_t size = strcspn(at, ",");
-        char *end = NULL;
-        unsigned long batch = strtoul(at, &end, 10);
-        if (!isdigit((unsigned char)at[0]) || end != at + size || batch < 1 ||
-            batch > JOB_BATCH_MAX || (at[size] == ',' && at[size + 1] == '\0')) {
+        uint64_t batch = 0;
+        if (!number_whole(at, size, JOB_BATCH_MAX, &batch) || batch < 1) {
             log_error("--batches %s: '%.*s' has to be a whole number from 1 to %d", text, (int)size,
                       at, JOB_BATCH_MAX);
             return STATUS_INVALID;
         }
         for (size_t i = 0; i < jobs->batch_count; i++) {
             if (jobs->batches[i] == batch) {
-                log_error("--batches %s has %lu twice", text, batch);
+                log_error("--batches %s has %u twice", text, jobs->batches[i]);
                 return STATUS_INVALID;
             }
         }
@@ -122,7 +121,8 @@ enum status calibration_jobs_take_batches(const char *text, struct calibration_j
             return STATUS_INVALID;
         }
         jobs->batches[jobs->batch_count++] = (uint32_t)batch;
-        at += size + (at[size] == ',');
+        has_more = at[size] == ',';
+        at += size + 1;
     }
     return STATUS_OK;
 }
@@ -141,24 +141,28 @@ static void list_kinds(struct calibration_jobs *jobs)
     }
 }
 
-/* Images of a worker's step in a local job; all but the first have a batch of their own. */
-static enum status choose_batch(const struct calibration_jobs *jobs, size_t index,
-                                uint32_t *ret_batch, char *ret_error)
+/* Images of a worker's step in jobs with several workers, of which `ring` is the first. */
+static uint32_t usual_batch(const struct calibration_jobs *jobs)
 {
     size_t ring = 1 + jobs->batch_count;
-    *ret_batch = jobs->list[ring].global_batch / jobs->job.workers;
+    return jobs->list[ring].global_batch / jobs->job.workers;
+}
+
+/* A local job of the usual batch would be the first one again. */
+static enum status check_batches(const struct calibration_jobs *jobs, char *ret_error)
+{
+    uint32_t usual = usual_batch(jobs);
     for (size_t i = 0; i < jobs->batch_count; i++) {
-        if (jobs->batches[i] == *ret_batch) {
+        if (jobs->batches[i] == usual) {
             snprintf(ret_error, OPTION_ERROR_BYTES,
-                     "--batches has %u, which is what all jobs have; name others", *ret_batch);
+                     "--batches has %u, which is what all jobs have; name others", usual);
             return STATUS_INVALID;
         }
     }
-    *ret_batch = index > 0 ? jobs->batches[index - 1] : *ret_batch;
     return STATUS_OK;
 }
 
-/* The local job has a worker's part of the batch, and nobody who could be slow. */
+/* Makes the list from its end: the local job in front has the usual batch. Nobody in it is slow. */
 static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
 {
     enum status status = STATUS_OK;
@@ -172,7 +176,7 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
             job->compress = (struct codec){.kind = CODEC_NONE};
         }
         if (kind == CALIBRATION_LOCAL || kind == CALIBRATION_BATCH) {
-            status = choose_batch(jobs, i, &job->batch, ret_error);
+            job->batch = kind == CALIBRATION_LOCAL ? usual_batch(jobs) : jobs->batches[i - 1];
             job->workers = 1;
             job->global_batch = 0;
             job->transport = TRANSPORT_AUTO;
@@ -182,7 +186,7 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
             double small = job->bucket_mb / SMALL_PARTS;
             job->bucket_mb = small > SMALL_MB_MIN ? small : SMALL_MB_MIN;
         }
-        status = status == STATUS_OK ? job_resolve(job, ret_error, OPTION_ERROR_BYTES) : status;
+        status = job_resolve(job, ret_error, OPTION_ERROR_BYTES);
         if (status == STATUS_OK && job->global_batch % job->workers != 0) {
             snprintf(ret_error, OPTION_ERROR_BYTES,
                      "--global-batch %u: %u workers have to get the same number of images each",
@@ -214,6 +218,9 @@ enum status calibration_jobs_make(struct calibration_jobs *jobs,
     if (status == STATUS_OK) {
         fill_job(jobs, program);
         status = make_list(jobs, error);
+    }
+    if (status == STATUS_OK) {
+        status = check_batches(jobs, error);
     }
     list.count = jobs->count;
     if (status == STATUS_OK) {
@@ -251,7 +258,7 @@ static enum status choose_folder(struct calibration_jobs *jobs, const char *fold
     return STATUS_OK;
 }
 
-/* Of the clock that files have. */
+/* Seconds of the clock that files have. */
 static double wall_s(void)
 {
     struct timespec now;
@@ -269,7 +276,7 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     if (status != STATUS_OK) {
         return status;
     }
-    double tries_s = 0; // of all jobs but one, which is what `run` tries
+    double tries_s = 0; // of all jobs but one: `run` tries one
     for (size_t i = 0; i < jobs->count; i++) {
         double try_began_s = wall_s();
         preflight_try(&jobs->session.preflight, &jobs->list[i]);

@@ -271,6 +271,7 @@ void compare_predictions_make(const struct compare_predictions *predictions, con
         return;
     }
     (void)cost_batches_find(&files->batches, batch_of(job), &basis->costs);
+    cost_batches_warn(files->costs_file, &basis->costs);
     make_places(&basis->network, job->workers);
     if (job->mode.kind == MODE_LOCAL) { // one worker that exchanges nothing
         basis->job.mode.kind = MODE_RING;

@@ -89,8 +89,8 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_BATCH_MAX),
      .metavar = "IMAGES",
-     .help = "images of a worker's step; 0 is what the costs are of. Others need costs of several "
-             "batches, as ringside calibrate --batches measures them"},
+     .help = "images of a worker's step; 0 takes the batch of the costs. Another batch needs costs "
+             "of several batches, as ringside calibrate --batches measures them"},
     {.name = "bucket-mb",
      FIELD(REAL, bucket_mb),
      .fallback = "1",

@@ -45,7 +45,7 @@ static bool is_anybody_left(const struct launch *launch)
     return restart_is_planned(launch);
 }
 
-/* Tells a coordinator that has come back of one that the job has gone on without. */
+/* Tells a coordinator that has come back of a member that the job had gone on without. */
 static void tell_over(struct launch *launch, const struct member *member)
 {
     char line[2 * MEMBER_NAME_BYTES + 64];

@@ -1,9 +1,9 @@
 /* Tells the coordinator how members end (ps-server/coordinator/launcher_news.h). For files of this
  * folder.
  *
- * One that has just come back knows of no end that was told before. It is told of each process that
- * does not run, and whether the job has gone on without it already, as the one before has said
- * (ps-server/signs.h). */
+ * A coordinator that has just come back knows nothing of the ends that the one before was told of.
+ * It is told of each process that does not run, and whether the job had gone on without that
+ * process, as the coordinator before has said (ps-server/signs.h). */
 #ifndef DEPLOY_LAUNCH_LAUNCH_ENDS_H
 #define DEPLOY_LAUNCH_LAUNCH_ENDS_H
 
@@ -15,14 +15,14 @@
 void launch_tell(struct launch *launch, const char *kind, const char *cause,
                  const struct member *culprit);
 
-/* Tells of the ends that it was not told of, and plans restarts. */
+/* Tells the coordinator of ends that it has not heard of, and plans restarts. */
 void launch_note_ends(struct launch *launch);
 
-/* The coordinator goes on without those that have ended. */
+/* Notes that the job goes on without the members that have ended. */
 void launch_settle_ends(struct launch *launch);
 
-/* What was to end the job does not, and the coordinator is to hear of all ends again. Of those that
- * are started again soon it hears if `with_planned`. */
+/* Forgets what was to end the job, so that the coordinator hears of all ends again: of members that
+ * are about to be started again only `with_planned`. */
 void launch_forget_ends(struct launch *launch, bool with_planned);
 
 #endif

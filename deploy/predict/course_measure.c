@@ -38,7 +38,7 @@ static void read_counts(const struct course *course, double *ret_counts)
     }
 }
 
-/* What a link of the simulated network stands for. */
+/* The link of the whole network that a simulated one stands for. */
 static uint32_t origin_of(const struct course *course, uint32_t link)
 {
     return course->network != course->whole ? course->reduction.origins[link] : link;
@@ -71,7 +71,7 @@ static void find_busiest(const struct course *course, const double *before, cons
     }
 }
 
-/* Links of a host that a simulated process has, also where nothing goes over them. */
+/* The links of a simulated process's host are known, also if nothing goes over them. */
 static void know_host(const struct course *course, uint32_t process, double *bytes)
 {
     const struct network_host *host = &course->network->hosts[course->hosts[process]];
@@ -79,7 +79,8 @@ static void know_host(const struct course *course, uint32_t process, double *byt
         bytes[origin_of(course, host->memory)] = 0;
 }
 
-/* Several links of a small job may stand for one. */
+/* Keeps the bytes of a step for each link of the whole network. Several links of a job in small may
+ * stand for the same one. */
 static void keep_links(const struct course *course, const double *before, const double *after,
                        uint32_t counted)
 {

@@ -180,11 +180,12 @@ static double error_of_delays(const struct course *course, double error)
     return bound < error ? bound : error;
 }
 
-/* Steps of halving with several buckets are longer than those of fewer workers that stand for all:
- * by so much for each time that these are doubled, in tests. Buckets of unlike rounds share links,
- * and a worker that is ahead by a little takes bandwidth from those that are behind, which are then
- * later still. So all get out of step. Fewer workers do so less. Where nothing sets them apart but
- * rounding they also do so later, and one that stands for all never does. */
+/* Halving with several buckets: steps of all workers are longer than those of a sample, in tests by
+ * HALVED_EACH for each doubling of the sample up to all workers. Buckets in different rounds share
+ * links, so a worker that is slightly ahead takes bandwidth from those behind it, which fall back
+ * further: workers get out of step. A sample does so less. Without delays only rounding sets
+ * workers apart: then a sample also does so later, which costs HALVED_EVEN more, and one worker
+ * that stands for all never does. */
 #define HALVED_EACH 0.04
 #define HALVED_EVEN 0.08
 
@@ -215,11 +216,12 @@ static double error_of_backup(const struct course *course)
                : BACKUP_SEEN + off * served_s / (served_s + costs_compute_s(course->costs));
 }
 
-/* Whether who computes waits for the slice of another, which a sample does otherwise than all. */
+/* Whether workers wait for each other's slices, which those of a sample do otherwise than all. Only
+ * those that compute with one thread have slices (cores.h). */
 static bool waits_for_slices(const struct course *course)
 {
-    bool waits = false;
-    for (uint32_t w = 1; w < course->job->workers && course->costs->slice_s > 0; w++) {
+    bool waits = false, has_slices = course->costs->slice_s > 0 && course->costs->threads <= 1;
+    for (uint32_t w = 1; w < course->job->workers && has_slices; w++) {
         bool shares = course->hosts[w] == course->hosts[w - 1];
         waits = waits || (shares && course->whole->hosts[course->hosts[w]].cores > 0);
     }
@@ -252,8 +254,8 @@ static double error_of_sample(const struct course *course, bool has_delays)
         return error_of_backup(course);
     }
     if (kind == REDUCTION_HALVING && (has_delays || course->layout.bucket_count > 1)) {
-        // Who ends a step early begins the next one early, so it is not delays alone that say who
-        // is the latest, and there are fewer who might be.
+        // A worker that ends a step early begins the next one early. So delays alone do not decide
+        // which worker is the latest, and a sample has fewer that might be.
         double fewer_s = has_delays ? course_delays_apart_s(course, job->workers) -
                                           course_delays_apart_s(course, course->estimate.sample)
                                     : 0;

@@ -370,7 +370,7 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
     look(coordinator);
     if (status == STATUS_OK && step < of->plan.total) { // nobody goes on from the end
         of->copied = step;
-        // For those who come when the last step is made, steps would be made again for nothing.
+        // A newcomer for whom no step is left would only cost steps that are made again.
         if (generation_most_steps(coordinator) < of->plan.total) {
             newcomers_admit(coordinator, now_ms);
         }

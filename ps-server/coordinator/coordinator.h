@@ -153,7 +153,7 @@ struct coordinator {
 
     // Of a program that commits (--on-loss commit).
     uint64_t begin_step;  // steps made that this generation goes on from, as its workers say
-    uint64_t made_before; // the most steps that one that joined had made in the generation before
+    uint64_t made_before; // the most steps that a joining worker had made in the generation before
     uint64_t commit_step; // steps of the last commit
     uint32_t admitted;    // newcomers for whose sake this generation ends
 

@@ -78,8 +78,8 @@ struct broken {
 enum status stalls_check_connections(const struct coordinator *coordinator, uint64_t now_ms,
                                      struct broken *ret_broken);
 
-/* Whether members connect anew where a connection was closed: the job has made a step since they
- * last did, and has not begun at the same one again and again. */
+/* Whether members connect anew after a connection was closed: if the job has made a step since they
+ * last did, and has not begun at the same step again and again. */
 bool stalls_may_renew(const struct coordinator *coordinator);
 
 /* Programs of one's own can wait for each other for ever: one has left, or is in a collective, and

@@ -296,7 +296,7 @@ static bool was_coming_back(const struct coordinator *last)
     return last->is_returned && last->started_ms == 0 && last->generation != NULL;
 }
 
-/* The newest of those before, and the last one as far as it is known. */
+/* Keeps the newest recoveries of before, and adds the last loss, as far as it is known. */
 static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
 {
     struct generation before =
@@ -311,7 +311,7 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     if (generation->recovery_count > 1) {
         recovery[-1].bytes += last->fetched_bytes; // none of those who come back anew: it is told
     }
-    bool has_more = is_one && last->culprit.slot != NULL; // was lost
+    bool has_more = is_one && last->culprit.slot != NULL; // it was lost as well
     snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.440s",
              has_more ? before.recoveries[before.recovery_count].reason : "",
              has_more ? ", and " : "", last->reason);
@@ -447,7 +447,7 @@ void generation_note_start(struct generation *generation, const struct coordinat
     if (generation->started_ms == 0) {
         generation->started_ms = now_ms;
     }
-    if (coordinator->made_before > last->lost_step) { // the last sign of life was older
+    if (coordinator->made_before > last->lost_step) { // the last sign of life came before that
         last->lost_step = coordinator->made_before;
     }
     last->ranks = carriers_present(&coordinator->carriers);

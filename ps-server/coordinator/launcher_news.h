@@ -10,10 +10,10 @@
  *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
  *     again worker 2 SENTENCE    the same, and the launcher can start it again
  *
- * and to a coordinator that it has started in the place of one that was lost, until training goes
- * on (ps-server/returning/ended.h):
+ * A coordinator that was started in the place of a lost one also hears, until training goes on
+ * (ps-server/returning/ended.h):
  *
- *     lost worker 1 SENTENCE     as killed, and the job may count on it still
+ *     lost worker 1 SENTENCE     as killed, and the job may still count on it
  *     over worker 0 SENTENCE     it does not run, and the job had gone on without it
  *
  * If a member that was killed can be replaced, because the job has not begun, the coordinator

@@ -1,4 +1,4 @@
-/* Finds the members that nobody has to wait for, since they have ended. */
+/* Finds members that have ended, so that nobody waits for them. */
 #include "ps-server/returning/ended.h"
 
 #include "common/job/carriers.h"
@@ -38,7 +38,8 @@ static bool is_certain(const struct returning *returning, enum member_role role)
     return role == ROLE_WORKER ? returning->has_workers : returning->has_servers;
 }
 
-/* Whether a member is back. A process has every `stride`-th slot of its role from its first one. */
+/* Whether a process is back, with all its slots: every `stride`-th of its role from the first one.
+ */
 static bool is_back(const struct coordinator *coordinator, struct sender first)
 {
     const struct membership *membership = &coordinator->membership;
@@ -53,7 +54,7 @@ static bool is_back(const struct coordinator *coordinator, struct sender first)
     return true;
 }
 
-/* Of a coordinator to which members come back. */
+/* Takes news while members come back to the coordinator. False: this member was back already. */
 static bool take_while_back(struct ended *ended, const struct returning *returning,
                             struct coordinator *coordinator, const struct launcher_news *news)
 {
@@ -95,7 +96,8 @@ bool ended_take(struct ended *ended, const struct returning *returning,
 }
 
 /* Whether the member that has this number is back. */
-static bool has_back(const struct coordinator *coordinator, enum member_role role, uint32_t number)
+static bool is_number_back(const struct coordinator *coordinator, enum member_role role,
+                           uint32_t number)
 {
     const struct membership *membership = &coordinator->membership;
     uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
@@ -117,7 +119,7 @@ static bool are_running_back(struct ended *ended, const struct job *own,
     uint32_t count = is_worker ? job_carriers(own).processes : own->servers;
     for (uint32_t number = first; number < first + count; number++) {
         const unsigned char *kind = place_of(ended, role, number);
-        if ((kind == NULL || *kind == ENDED_NOT) && !has_back(coordinator, role, number)) {
+        if ((kind == NULL || *kind == ENDED_NOT) && !is_number_back(coordinator, role, number)) {
             return false;
         }
     }
@@ -136,14 +138,14 @@ static uint32_t count_lost(const struct ended *ended, enum member_role role)
     return lost;
 }
 
-/* Whether the member that a slot is for has ended. What it said before may have waited here. */
+/* Whether the member of a slot has ended. Its BACK may have waited here since before it did. */
 static bool has_ended(struct ended *ended, enum member_role role, const struct slot *slot)
 {
     const unsigned char *kind = place_of(ended, role, slot->number);
     return kind != NULL && (*kind == ENDED_LOST || *kind == ENDED_OVER);
 }
 
-/* Whether nobody is missing that may come. Those whose answer is due are missing, too. */
+/* Whether all members of a role that may come are back. One whose answer is due is not back yet. */
 static bool is_all_known(struct ended *ended, const struct job *own,
                          const struct coordinator *coordinator, enum member_role role)
 {
@@ -160,8 +162,8 @@ static bool is_all_known(struct ended *ended, const struct job *own,
     return missing <= count_lost(ended, role) && are_running_back(ended, own, coordinator, role);
 }
 
-/* Marks those of a role as gone that have ended, or all that are not there if numbers are not
- * certain. The first is *culprit, unless there is one. */
+/* Marks members of a role as gone: those that have ended, or, if numbers are not certain, all that
+ * are not there. The first of them becomes *culprit, unless there is one. */
 static void give_up(struct ended *ended, bool are_certain, struct coordinator *coordinator,
                     enum member_role role, struct sender *culprit, uint64_t now_ms)
 {
@@ -192,7 +194,7 @@ static bool awaits_any(struct ended *ended, const struct coordinator *coordinato
     return false;
 }
 
-/* Of a coordinator that nobody has come back to. */
+/* Judges for a coordinator to which nobody has come back: its members join. */
 static void judge_joined(struct ended *ended, const struct job *own,
                          struct coordinator *coordinator, uint64_t now_ms)
 {

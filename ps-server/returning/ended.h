@@ -1,24 +1,25 @@
 /* Members that have ended before a coordinator had taken them in, as its launcher says. Pure.
  *
- * Those who come back say who they are, and not who the others were: a job that has lost members
- * before, and taken in others, has slots whose numbers nobody knows until their members are back.
- * So who is lost is found by counting. The launcher tells a coordinator that has come back of each
- * of its processes that does not run:
+ * Members that come back say who they are, but not who the others were. If the job had lost members
+ * before, and taken in others, nobody knows the numbers of its slots until their members are back.
+ * So members that are lost are found by counting. The launcher tells a coordinator that has come
+ * back of each of its processes that does not run:
  *
- *     LOST    the job may have counted on it still
+ *     LOST    the job may still have counted on it
  *     OVER    the job had gone on without it
- *     AGAIN   as LOST, and the launcher can start another one in its place
+ *     AGAIN   as LOST, and the launcher can start another process in its place
  *
- * Once all of its processes that run are back, a slot that is still free is one of the LOST, if
- * there are no more free slots than LOST ones. If there are more, somebody may come back that the
- * launcher does not know (`ringside join`): that is waited for, as ever (--lost-after).
+ * Once all of the launcher's processes that run are back, the slots that are still free are those
+ * of LOST members, if there are no more free slots than LOST members. If there are more, a member
+ * may come back that the launcher does not know (`ringside join`). The coordinator waits for it, as
+ * ever (--lost-after).
  *
- * If they were just about to begin the next generation, they come by JOIN, as to a job that begins.
- * So nobody says that it has begun but the launcher, by LOST and OVER. Once all of its processes
- * that run have joined, the next generation begins without the others.
+ * Members that were about to begin the next generation come by JOIN, as to a job that begins. Then
+ * only LOST and OVER tell the coordinator that the job has begun. Once all of the launcher's
+ * processes that run have joined, the next generation begins without the others.
  *
- * Numbers are certain where the job has as many members as it began with. There, another process
- * can take the place of one of AGAIN, as long as members come back (returning_take_join). */
+ * Numbers are certain if the job has as many members as it began with. Then another process can
+ * take the place of an AGAIN member while members come back (returning_take_join). */
 #ifndef PS_SERVER_RETURNING_ENDED_H
 #define PS_SERVER_RETURNING_ENDED_H
 
@@ -45,8 +46,8 @@ struct ended {
     bool says_lost;
 };
 
-/* Keeps what the launcher says of a member, if this coordinator has none yet, or they come back to
- * it. False: launcher_news_apply is to be called, too. */
+/* Keeps what the launcher says of a member that has ended, if the coordinator has no members yet,
+ * or members come back to it. False: the caller applies the news as well (launcher_news_apply). */
 bool ended_take(struct ended *ended, const struct returning *returning,
                 struct coordinator *coordinator, const struct launcher_news *news);
 
@@ -55,8 +56,8 @@ bool ended_take(struct ended *ended, const struct returning *returning,
 void ended_judge(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms);
 
-/* The next generation begins for another reason, before all are back: it has no place for those
- * that are certain to be lost. */
+/* For when the next generation begins for another reason, before all are back: gives up the members
+ * that are certain to be lost, so that it has no place for them. */
 void ended_leave(struct ended *ended, const struct returning *returning,
                  struct coordinator *coordinator, uint64_t now_ms);
 

@@ -81,12 +81,12 @@ enum status returning_generation(const struct message *back, const struct job *j
  * for so long, and decides nothing any more. */
 bool returning_is_replaced(const struct coordinator *coordinator, const struct message *back);
 
-/* Whether one that is back has lost no more than its connection to this coordinator, which has a
- * shard: the two were there all the time. Then it is as with any connection between two that live
- * (stalls_check_connections). */
+/* Whether a member that comes back has lost only its connection to this coordinator, which has a
+ * shard, while both were there all the time. Such a connection is made again like any other between
+ * two that live (stalls_check_connections). */
 bool returning_is_reconnected(const struct coordinator *coordinator, const struct message *back);
 
-/* Lets all connect anew because of that. */
+/* Lets all members connect anew because of that. */
 void returning_renew(struct coordinator *coordinator, uint64_t peer, const struct message *back,
                      uint64_t now_ms);
 

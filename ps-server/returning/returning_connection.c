@@ -1,4 +1,4 @@
-/* Finds members that come back because their connection was closed, and for no other reason. */
+/* Finds members that come back only because their connection was closed. */
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator_states.h"

@@ -1,8 +1,8 @@
-/* Jobs that lose their coordinator and others at about the same time, in virtual time: drawn from
- * seeds: no other is lost sooner than the coordinator. A launcher starts that again, and tells it
- * who has ended. Some have lost a worker long before. Then this holds:
+/* Jobs in virtual time, drawn from seeds, that lose their coordinator and, at that time or soon
+ * after, other members. A launcher starts the coordinator again, and tells it which members have
+ * ended. Some jobs have lost a worker long before. Then this holds of a job:
  *
- *     it ends       within seconds, though --lost-after is longer: nobody waits for who has ended
+ *     it ends       within seconds, though --lost-after is longer: it waits for no ended member
  *     it is true    the job completes, on every worker that is left with the parameters of an
  *                   undisturbed one
  *     it is frugal  nobody is lost who was not killed
@@ -38,10 +38,11 @@ struct plan {
     uint64_t seed;
     struct cluster_shape shape;
     struct world_costs costs;
-    uint64_t look_ns, at_ns, gap_ns; // of the launcher; of the coordinator's end and its return
-    uint32_t victims[2];             // numbers in the cluster; 0: nobody else
-    uint64_t victim_ns[2];           // when they are killed
-    uint32_t early;                  // a worker that is lost long before; 0: none is
+    uint64_t look_ns;       // after which the launcher looks again
+    uint64_t at_ns, gap_ns; // when the coordinator is killed, and its pause until it returns
+    uint32_t victims[2];    // numbers in the cluster; 0: nobody else
+    uint64_t victim_ns[2];  // when they are killed
+    uint32_t early;         // a worker that is lost long before; 0: none is
     uint32_t restarts;
 };
 
@@ -172,7 +173,7 @@ static void judge(uint64_t ended_ns)
     }
 }
 
-/* All of them, which no job goes on without. */
+/* Whether all servers are lost. No job goes on without them. */
 static bool loses_servers(void)
 {
     uint32_t servers = job_ps_count(&cluster.job) - 1; // beside the coordinator
@@ -209,7 +210,7 @@ static bool run(const struct plan *wanted)
     return is_judged;
 }
 
-static void whoever_ends_with_the_coordinator_nobody_waits_in_vain(void **state)
+static void nobody_waits_for_members_that_end_with_the_coordinator(void **state)
 {
     const char *from = getenv("SIM_SEED"), *many = getenv("SIM_SCENARIOS");
     uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
@@ -233,7 +234,7 @@ static void whoever_ends_with_the_coordinator_nobody_waits_in_vain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_ends_with_the_coordinator_nobody_waits_in_vain),
+        cmocka_unit_test(nobody_waits_for_members_that_end_with_the_coordinator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,8 @@ static enum status read_layers(const struct fields *fields, const json_t *list, 
     return status;
 }
 
-/* Of all layers together: shared out as those of the file. */
+/* Reads `forward` and `backward` of all layers together, which are shared out as those of the file
+ * are. */
 static enum status read_sums(const struct fields *fields, struct costs *costs)
 {
     double forward_s = 0, backward_s = 0, own_forward_s = 0, own_backward_s = 0;
@@ -84,14 +85,7 @@ static enum status read_times(const struct fields *fields, struct costs *costs)
     return read_layers(fields, layers, costs);
 }
 
-static void scale_spread(struct spread *spread, double by)
-{
-    spread->mean_s *= by;
-    spread->least_s *= by;
-    spread->most_s *= by;
-}
-
-/* `costs` has those of the file's own batch. */
+/* Reads an entry. `costs` has the costs of the file's own batch before. */
 static enum status read_batch(const char *file, json_t *object, size_t index, struct costs *costs)
 {
     static const char *const names[] = {"batch", "layers", "forward", "backward",
@@ -116,7 +110,7 @@ static enum status read_batch(const char *file, json_t *object, size_t index, st
     if (own != NULL) {
         costs->spread = (struct spread){.kind = SPREAD_NONE};
     } else if (before_s > 0) {
-        scale_spread(&costs->spread, costs_compute_s(costs) / before_s);
+        spread_scale(&costs->spread, costs_compute_s(costs) / before_s);
     }
     costs->batch = (uint32_t)batch;
     return status == STATUS_OK ? costs_read_spread(file, spread, own, &costs->spread) : status;
@@ -156,7 +150,9 @@ static enum status read_all(const char *file, json_t *object, struct cost_batche
         status = fields_list(&fields, "batches", false, &list);
     }
     if (status == STATUS_OK && json_array_size(list) >= COST_BATCHES_MAX) {
-        return fields_refuse(&fields, "batches", "has too many entries: at most 15");
+        char why[48];
+        snprintf(why, sizeof(why), "has too many entries: at most %d", COST_BATCHES_MAX - 1);
+        return fields_refuse(&fields, "batches", why);
     }
     for (size_t i = 0; i < json_array_size(list) && status == STATUS_OK; i++) {
         struct costs *made = &batches->list[batches->count++];
@@ -196,7 +192,7 @@ void cost_batches_finish(struct cost_batches *batches)
  * Lines
  * ========================================================================================== */
 
-/* Two batches, and the one that is asked for. */
+/* Images: of the two batches that a line goes through, and of the one that is asked for. */
 struct line {
     double from, to, at;
 };
@@ -209,35 +205,22 @@ static double line_value(const struct line *line, double from, double to)
                                  : value;
 }
 
-static double spread_mean_s(const struct spread *spread)
-{
-    switch (spread->kind) {
-    case SPREAD_NONE:
-        return 0;
-    case SPREAD_EXPONENTIAL:
-        return spread->mean_s;
-    case SPREAD_UNIFORM:
-        return (spread->least_s + spread->most_s) / 2;
-    case SPREAD_PARETO:
-        return spread->least_s * spread->shape / (spread->shape - 1);
-    }
-    return 0;
-}
-
-/* The one of the nearer batch that has one, with the mean that the line has. */
+/* The spread of the nearer batch, or of the other one if that has none, scaled to the mean that
+ * lies on the line. Nearer is by ratio. */
 static struct spread find_spread(const struct line *line, const struct spread *from,
                                  const struct spread *to)
 {
-    bool is_nearer_to = line->at * line->at > line->from * line->to;
-    const struct spread *near = is_nearer_to ? to : from, *far = is_nearer_to ? from : to;
+    bool is_near_to = line->at * line->at > line->from * line->to;
+    const struct spread *near = is_near_to ? to : from, *far = is_near_to ? from : to;
     struct spread made = spread_mean_s(near) > 0 ? *near : *far;
     double mean_s = spread_mean_s(&made);
     if (mean_s > 0) {
-        scale_spread(&made, line_value(line, spread_mean_s(from), spread_mean_s(to)) / mean_s);
+        spread_scale(&made, line_value(line, spread_mean_s(from), spread_mean_s(to)) / mean_s);
     }
     return made;
 }
 
+/* Puts all costs of a batch on the line through those of two. */
 static void draw(const struct costs *from, const struct costs *to, uint32_t batch,
                  struct costs *made)
 {
@@ -275,6 +258,16 @@ bool cost_batches_find(const struct cost_batches *batches, uint32_t batch, struc
     return true;
 }
 
+void cost_batches_warn(const char *file, const struct costs *costs)
+{
+    if (costs_are_extrapolated(costs)) {
+        log_warn("%s has no batch as %s as %u: times are extrapolated from those of %u and %u "
+                 "images",
+                 file, costs->batch < costs->line_from ? "small" : "large", costs->batch,
+                 costs->line_from, costs->line_to);
+    }
+}
+
 enum status cost_batches_take(const char *file, uint32_t batch, struct costs *ret_costs)
 {
     struct cost_batches batches = {NULL, 0, 0};
@@ -286,11 +279,8 @@ enum status cost_batches_take(const char *file, uint32_t batch, struct costs *re
         status = STATUS_INVALID;
     }
     cost_batches_finish(&batches);
-    if (status == STATUS_OK && costs_are_extrapolated(ret_costs)) {
-        log_warn("%s has no batch as %s as --batch %u: times are extrapolated from those of %u and "
-                 "%u images",
-                 file, batch < ret_costs->line_from ? "small" : "large", batch,
-                 ret_costs->line_from, ret_costs->line_to);
+    if (status == STATUS_OK) {
+        cost_batches_warn(file, ret_costs);
     }
     return status;
 }

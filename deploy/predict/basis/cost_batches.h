@@ -1,10 +1,10 @@
-/* Costs of one model with several batches: the field `batches` of a file of costs, and what follows
- * for batches between those that it has, and beyond. Pure but for reading.
+/* Costs of one model with several batches: the field `batches` of a file of costs, and the costs of
+ * any other batch that follow. Pure but for reading.
  *
- * What depends on the batch are layers, `input` and `spread`. Each time is taken from a line
- * through those of two batches: the neighbours of the one that is asked for, or, where it is less
- * than all of them, or more, the two that are nearest. Beyond them a time is not less than in
- * proportion to the images, below, nor less than that of the largest batch, above. */
+ * Layers, `input` and `spread` depend on the batch. Each of their times lies on a line through the
+ * times of two batches of the file: the neighbours of the batch that is asked for, or the nearest
+ * two if it is smaller or larger than all of them. A smaller one takes no less than in proportion
+ * to its images, and a larger one no less than the largest of the file. */
 #ifndef DEPLOY_PREDICT_BASIS_COST_BATCHES_H
 #define DEPLOY_PREDICT_BASIS_COST_BATCHES_H
 
@@ -30,6 +30,9 @@ void cost_batches_finish(struct cost_batches *batches); // zeroed is fine
 /* The costs of a batch; 0 stands for the file's. False: it is another one, and the file has no
  * second batch from which its times would follow. */
 bool cost_batches_find(const struct cost_batches *batches, uint32_t batch, struct costs *ret_costs);
+
+/* Warns if the costs of a batch are extrapolated. */
+void cost_batches_warn(const char *file, const struct costs *costs);
 
 /* Reads those of one batch, that of --batch. Logs if they are not known, and warns if they are
  * extrapolated. */

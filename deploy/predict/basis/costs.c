@@ -347,6 +347,28 @@ double costs_compute_s(const struct costs *costs)
     return seconds;
 }
 
+double spread_mean_s(const struct spread *spread)
+{
+    switch (spread->kind) {
+    case SPREAD_NONE:
+        return 0;
+    case SPREAD_EXPONENTIAL:
+        return spread->mean_s;
+    case SPREAD_UNIFORM:
+        return (spread->least_s + spread->most_s) / 2;
+    case SPREAD_PARETO:
+        return spread->least_s * spread->shape / (spread->shape - 1);
+    }
+    return 0;
+}
+
+void spread_scale(struct spread *spread, double factor)
+{
+    spread->mean_s *= factor;
+    spread->least_s *= factor;
+    spread->most_s *= factor;
+}
+
 double spread_draw(const struct spread *spread, uint64_t seed, uint32_t rank, uint64_t step)
 {
     // In (0, 1], so that logarithm and power are finite.

@@ -74,11 +74,13 @@ struct costs {
 #define RECOVERY_JOIN_S       0.2
 #define RECOVERY_COPY_EVERY_S 1.0
 
-/* Of the object of a file, without its `batches`, for those who read these as well
- * (cost_batches.h). Logs what is wrong. */
+/* Reads the object of a file, without its `batches`, which cost_batches.h reads. Logs what is
+ * wrong.
+ */
 enum status costs_take(json_t *object, const char *file, struct costs *ret_costs);
 
-/* The fields `batch` and `spread` of a place in a file; a spread of NULL stays as it is. Log. */
+/* Read the fields `batch` and `spread` of a place in a file. Without an object the spread stays as
+ * it is. Log. */
 enum status costs_read_batch(const struct fields *fields, double *ret_batch);
 enum status costs_read_spread(const char *file, const char *place, json_t *object,
                               struct spread *spread);
@@ -100,6 +102,12 @@ void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_
 
 /* Forward and backward of all layers. */
 double costs_compute_s(const struct costs *costs);
+
+/* What a spread adds to a step in the mean. */
+double spread_mean_s(const struct spread *spread);
+
+/* Makes all draws of a spread so many times as long. */
+void spread_scale(struct spread *spread, double factor);
 
 /* The draw of a worker's step. */
 double spread_draw(const struct spread *spread, uint64_t seed, uint32_t rank, uint64_t step);

@@ -21,7 +21,7 @@ struct launch_costs {
     bool is_given;    // the file has the field
 };
 
-/* NULL: none is given. Logs what is wrong. */
+/* Reads the field; an object of NULL gives nothing. Logs what is wrong. */
 enum status launch_costs_read(const char *file, json_t *object, struct launch_costs *ret_costs);
 
 /* How long the job takes to start. Hosts without `cores` have one for each process. STATUS_INVALID:

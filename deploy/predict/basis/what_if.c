@@ -70,11 +70,8 @@ static bool change_message(const struct what_if_change *change, struct basis *ba
 
 static bool change_spread(const struct what_if_change *change, struct basis *basis)
 {
-    struct spread *spread = &basis->costs.spread;
-    spread->mean_s *= change->value;
-    spread->least_s *= change->value;
-    spread->most_s *= change->value;
-    return spread->kind != SPREAD_NONE;
+    spread_scale(&basis->costs.spread, change->value);
+    return basis->costs.spread.kind != SPREAD_NONE;
 }
 
 static bool change_nic(const struct what_if_change *change, struct basis *basis)

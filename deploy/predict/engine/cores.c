@@ -221,8 +221,8 @@ static void pass_on(struct cores *cores, struct machine *machine, uint32_t core)
     }
 }
 
-/* The first core of those from its own on that nobody has, or, with `computes`, that one has who
- * computes; UINT32_MAX: there is none. */
+/* The first core that is free, or, with `has_computing`, that a thread has which computes. Begins
+ * to look at `own`. UINT32_MAX: there is none. */
 static uint32_t find_core(const struct machine *machine, uint32_t own, bool has_computing)
 {
     for (uint32_t i = 0; i < machine->holder_count; i++) {
@@ -234,7 +234,7 @@ static uint32_t find_core(const struct machine *machine, uint32_t own, bool has_
     return UINT32_MAX;
 }
 
-/* Gives a core to who has got work, or lets it wait. */
+/* A runner has got work: gives it a core, or lets it wait. */
 static void wake(struct cores *cores, struct machine *machine, uint32_t index)
 {
     struct runner *runner = &cores->runners[index];
@@ -242,7 +242,7 @@ static void wake(struct cores *cores, struct machine *machine, uint32_t index)
     runner->used = 0;
     if (core == UINT32_MAX && cores->share.messages_first && !computes(index)) {
         core = find_core(machine, runner->core, true);
-        if (core != UINT32_MAX) { // whose slice goes on afterwards
+        if (core != UINT32_MAX) { // its holder goes on with its slice afterwards
             wait_first(cores, machine, machine->holders[core] - 1);
         }
     }
@@ -266,7 +266,7 @@ static void serve_slices(struct cores *cores, struct machine *machine, double no
     machine->since = now;
 }
 
-/* How long the holder of a core keeps it, and whether it is not done then. */
+/* How long the holder of a core keeps it. *ret_goes_on: its work is not done then. */
 static double held_s(const struct cores *cores, struct machine *machine, uint32_t core,
                      bool *ret_goes_on)
 {
@@ -310,7 +310,7 @@ static struct item take_item(struct cores *cores, struct runner *runner)
     return item;
 }
 
-/* Of the core that comes next: the slice of its holder, or its work. */
+/* Ends what ends next: the slice of a core's holder, or its work. */
 static struct cores_work end_slice(struct cores *cores, struct machine *machine, double now)
 {
     bool goes_on = false;

@@ -11,10 +11,11 @@
  * With `messages_first`, threads that compute have what the others leave, as a scheduler does it
  * for threads that ask for short turns (common/base/slice.h).
  *
- * With `slice_s`, a thread has a core to itself. It keeps it until it has no more work, or, where
- * others wait, for so long at most. Who computes waits behind all that do, and threads that do not
- * compute go before those. With `messages_first` they do not wait for the end of a slice either.
- * A core that nobody has takes who waits, whichever core that had before, at no cost.
+ * With `slice_s`, a thread has a core to itself. It keeps the core until it has no more work, or,
+ * while others wait, for a slice at most. Threads that do not compute go before those that do, and
+ * with `messages_first` they do not wait for the end of a slice either. Threads of one kind wait in
+ * a queue. A free core takes the first thread that waits, whichever core that had before, at no
+ * cost.
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores, and
  * knows no slices. */
@@ -40,7 +41,7 @@ struct cores_share {
     uint32_t compute_threads; // 0 stands for 1
     double crowding, turns;   // how many times as long computing takes; 0 for 1
     bool messages_first;      // threads that do not compute go before those that do
-    double slice_s;           // 0: all go on at once
+    double slice_s;           // 0: all threads with work go on at once
 };
 
 #define CORES_NOBODY UINT32_MAX
@@ -71,7 +72,7 @@ bool cores_is_idle(const struct cores *cores, uint32_t process, enum cores_threa
 /* When the next work or slice is over, as things are; DBL_MAX: there is none. */
 double cores_next_end(const struct cores *cores);
 
-/* Ends it, at its time. There has to be some. The process is CORES_NOBODY if it was a slice. */
+/* Ends that, at its time. There has to be some. If it was a slice, the process is CORES_NOBODY. */
 struct cores_work cores_end_next(struct cores *cores, double now);
 
 #endif

@@ -302,7 +302,8 @@ enum status study_make_basis(const struct study *study, const struct study_point
     return STATUS_OK;
 }
 
-/* 0: the costs do not say it. Places were found before, when the point was predicted. */
+/* How long a job takes to start; 0: the costs do not say it. It has places, as it was predicted
+ * before. */
 static double find_start_s(const struct study *study, uint32_t workers, uint32_t servers)
 {
     double start_s = 0;

@@ -47,7 +47,7 @@ static void print_costs(const struct costs *costs, FILE *stream)
     line_end(&line);
 }
 
-/* Links of one kind: those of hosts up, of their memory, or of switches up. */
+/* Links of one kind: those from hosts up, in their memory, or from switches up. */
 struct link_kind {
     const char *title;
     uint32_t count;
@@ -74,33 +74,56 @@ static bool is_like(const struct network_link *a, const struct network_link *b)
     return a->bandwidth == b->bandwidth && a->background == b->background;
 }
 
+/* NULL: there is none. */
+static const struct network_link *link_at(const struct network *network,
+                                          const struct link_kind *kind, uint32_t index)
+{
+    uint32_t link = kind->link_of(network, index);
+    return link != NETWORK_NONE ? &network->links[link] : NULL;
+}
+
+/* Behind the links in a row that are like the first of them. */
+static uint32_t row_end(const struct network *network, const struct link_kind *kind, uint32_t first)
+{
+    const struct network_link *link = link_at(network, kind, first);
+    uint32_t end = first + 1;
+    while (end < kind->count) {
+        const struct network_link *next = link_at(network, kind, end);
+        if (link == NULL || next == NULL || !is_like(next, link)) {
+            break;
+        }
+        end++;
+    }
+    return end;
+}
+
+/* A row of links that are alike. */
+static void line_add_row(struct quantity_line *line, const struct network_link *link,
+                         uint32_t count)
+{
+    char bandwidth[QUANTITY_BYTES], background[QUANTITY_BYTES];
+    quantity_format(link->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
+    line_begin_entry(line);
+    fprintf(line->stream, "%s", link->name);
+    if (count > 1) {
+        fprintf(line->stream, " and %u more", count - 1);
+    }
+    fprintf(line->stream, " %s", bandwidth);
+    if (link->background > 0) {
+        quantity_format(link->background, QUANTITY_BANDWIDTH, background);
+        fprintf(line->stream, " with a background of %s", background);
+    }
+}
+
 /* Links in a row that have the same bandwidth and background are one entry. */
 static void print_links(const struct network *network, const struct link_kind *kind, FILE *stream)
 {
     struct quantity_line line = {stream, kind->title, 0};
     for (uint32_t i = 0, end; i < kind->count; i = end) {
-        uint32_t index = kind->link_of(network, i);
-        const struct network_link *link = index != NETWORK_NONE ? &network->links[index] : NULL;
-        for (end = i + 1; end < kind->count && link != NULL; end++) {
-            uint32_t next = kind->link_of(network, end);
-            if (next == NETWORK_NONE || !is_like(&network->links[next], link)) {
-                break;
-            }
-        }
-        if (link == NULL || link->bandwidth <= 0) {
-            continue;
-        }
-        char bandwidth[QUANTITY_BYTES], background[QUANTITY_BYTES];
-        quantity_format(link->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
-        line_begin_entry(&line);
-        fprintf(stream, "%s", link->name);
-        if (end - i > 1) {
-            fprintf(stream, " and %u more", end - i - 1);
-        }
-        fprintf(stream, " %s", bandwidth);
-        if (link->background > 0) {
-            quantity_format(link->background, QUANTITY_BANDWIDTH, background);
-            fprintf(stream, " with a background of %s", background);
+        const struct network_link *link = link_at(network, kind, i);
+        end = row_end(network, kind, i);
+        if (link != NULL && link->bandwidth > 0) {
+            line_add_row(&line, link, end - i);
         }
     }
     line_end(&line);

@@ -41,7 +41,7 @@ static bool is_like(const struct group *a, const struct group *b)
            a->workers == b->workers && a->servers == b->servers && a->is_idle == b->is_idle;
 }
 
-/* The group of what is like it, from the `first` on. */
+/* Adds one to the group that it is like, of those from `first` on, or to a new one. Its index. */
 static uint32_t join_group(struct groups *groups, uint32_t first, const struct group *like)
 {
     uint32_t i = first;
@@ -151,6 +151,7 @@ static double side_mean(const struct group_side *side)
     return side->known > 0 ? side->sum / side->known : (double)NAN;
 }
 
+/* Unless bytes are known, they are what is known of their own side, or else of the other one. */
 static void fill(double *bytes, double own, double other)
 {
     *bytes = !isnan(*bytes) ? *bytes : !isnan(own) ? own : other;
@@ -177,7 +178,7 @@ enum status study_links_complete(const struct basis *basis, double *link_bytes)
     return status;
 }
 
-/* Percent of its bandwidth; 0: it has no limit. */
+/* How much of a link's bandwidth is used, in percent; 0: it has no limit. */
 static double busy_percent(const struct network_link *link, double bytes,
                            const struct prediction *made)
 {
@@ -267,7 +268,7 @@ static void print_point(const struct study *study, const struct study_point *poi
 
 void study_links_print(const struct study *study, FILE *stream)
 {
-    fprintf(stream, "\nMB that links carry in a step, each way, and the share of their time:");
+    fprintf(stream, "\nMB that each link carries in a step, and how busy it is:");
     for (size_t i = 0; i < study->point_count; i++) {
         if (study->points[i].link_bytes != NULL) {
             print_point(study, &study->points[i], stream);

@@ -10,19 +10,19 @@
 
 #include <stdio.h>
 
-/* In a job that was made in small, links that no simulated process has get the mean of those of
- * hosts with the same bandwidth and as many workers and servers; in ring mode, where one way of a
- * link is known, the other has as much. Switches are known if something simulated went over them.
- * The rest stays NAN. The basis is that of the point. */
+/* Fills in links of a job in small that no simulated process uses. A link of a host gets the mean
+ * of hosts with the same bandwidth and as many workers and servers; in ring mode, if only one way
+ * of a link is known, the other way has as much. Links of switches are known if a simulated process
+ * sent over them. The rest stays NAN. `basis` is that of the point. */
 enum status study_links_complete(const struct basis *basis, double *link_bytes);
 
-/* A list of all links over which something goes: `link`, `bytes_per_step`, and, where they have a
- * bandwidth, `busy_percent`; bytes of null are not known. NULL: the point has none. */
+/* A list of all links that carry something: `link`, `bytes_per_step` (null if not known), and,
+ * where they have a bandwidth, `busy_percent`. NULL: the point has none. */
 json_t *study_links_json(const struct study *study, const struct study_point *point);
 
-/* A line for each point: hosts with the same bandwidth and as many workers and servers are a group,
- * and so are switches of one bandwidth below the same one, apart from those
- * that carry nothing. */
+/* Prints, for each point, a line for each group of links: those of hosts with the same bandwidth
+ * and as many workers and servers, and those of switches with the same bandwidth below the same
+ * switch. Switches that carry nothing are a group of their own. */
 void study_links_print(const struct study *study, FILE *stream);
 
 #endif

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct calibration_run runs[2];
+static struct calibration_run runs[3];
 static struct model_layers model = {
     {{"conv2d 1", 100000}, {"linear 2", 30000}}, .count = 2, .parameters = 130000};
 static struct calibration calibration;
@@ -416,6 +416,32 @@ static void runs_of_another_batch_show_what_computing_costs(void **state)
     temp_folder_destroy(second);
 }
 
+/* The first run has no codes, but is of another batch than most. */
+static void of_runs_that_show_only_codes_one_is_named(void **state)
+{
+    (void)state;
+    struct calibration_run *list[3] = {&runs[0], &runs[1], &runs[2]};
+    const struct traced_story local = {"local",      "lenet5", 1,     0,
+                                       TRACED_STEPS, true,     false, "\"seed\": 1"};
+    const struct traced_story coded = {"ps-sync",    "lenet5", 2,     1,
+                                       TRACED_STEPS, true,     false, "\"compress\": \"int8\""};
+    char *folders[] = {traced_run_write(&local), traced_run_write(&coded)};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(calibration_run_read(folders[i > 0], &runs[i]), STATUS_OK);
+    }
+    runs[0].batch = 64;
+    captured_log_begin();
+    assert_int_equal(calibration_make(list, 3, &model, &known, &calibration), STATUS_INVALID);
+    const char *log = captured_log_end();
+    assert_non_null(strstr(log, folders[1]));
+    assert_non_null(strstr(log, "was run with --compress int8, and shows only what codes take"));
+    for (size_t i = 0; i < 3; i++) {
+        calibration_run_finish(&runs[i]);
+    }
+    temp_folder_destroy(folders[0]);
+    temp_folder_destroy(folders[1]);
+}
+
 static void a_file_that_cannot_be_written_is_named(void **state)
 {
     (void)state;
@@ -445,6 +471,7 @@ int main(void)
         cmocka_unit_test(runs_that_are_not_whole_are_refused),
         cmocka_unit_test(runs_of_two_kinds_are_refused),
         cmocka_unit_test(runs_of_another_batch_show_what_computing_costs),
+        cmocka_unit_test(of_runs_that_show_only_codes_one_is_named),
         cmocka_unit_test(what_is_known_of_links_counts_instead),
         cmocka_unit_test(what_takes_no_burst_is_paced),
         cmocka_unit_test(a_file_that_cannot_be_written_is_named),

@@ -58,6 +58,16 @@ static void what_processes_joins_and_the_job_take_is_told_apart(void **state)
     assert_false(calibration.cost_notes.list[0].is_assumed);
 }
 
+/* Whichever of them comes last: four workers on a core take longer than two. */
+static void of_runs_on_few_cores_the_quickest_counts_with_its_own_workers(void **state)
+{
+    (void)state;
+    set_run(&runs[0], 1, 2, 0.1 + 0.3);
+    set_run(&runs[1], 2, 1, 0.1 + 2 * 0.3);
+    set_run(&runs[2], 4, 1, 0.1 + 4 * 0.3 + 1);
+    check_near(take(3)->process_s, 0.3);
+}
+
 static void without_a_run_on_few_cores_all_of_one_worker_is_its_own(void **state)
 {
     (void)state;
@@ -115,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_processes_joins_and_the_job_take_is_told_apart),
+        cmocka_unit_test(of_runs_on_few_cores_the_quickest_counts_with_its_own_workers),
         cmocka_unit_test(without_a_run_on_few_cores_all_of_one_worker_is_its_own),
         cmocka_unit_test(a_start_of_several_that_took_too_long_is_no_join),
         cmocka_unit_test(runs_that_do_not_say_it_leave_it_unknown),

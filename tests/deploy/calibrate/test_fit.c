@@ -48,13 +48,13 @@ static void what_was_drawn_is_found_again(void **state)
     assert_int_equal(fit.spread.kind, SPREAD_EXPONENTIAL);
     check_near(fit.spread.mean_s, 2e-3, 0.01);
     check_near(fit.least_s, 10e-3, 0.01);
-    check_near(fit.least_s + fit_spread_mean_s(&fit.spread), mean_of(exponential), 1e-9);
+    check_near(fit.least_s + spread_mean_s(&fit.spread), mean_of(exponential), 1e-9);
 
     fit = fit_spread(uniform, TIMES);
     assert_int_equal(fit.spread.kind, SPREAD_UNIFORM);
     check_near(fit.spread.most_s, 3e-3, 0.01);
     check_near(fit.least_s, 10e-3, 0.01);
-    check_near(fit.least_s + fit_spread_mean_s(&fit.spread), mean_of(uniform), 1e-9);
+    check_near(fit.least_s + spread_mean_s(&fit.spread), mean_of(uniform), 1e-9);
 
     fit = fit_spread(equal, TIMES);
     assert_int_equal(fit.spread.kind, SPREAD_NONE);
@@ -67,7 +67,7 @@ static void of_two_times_that_lie_far_apart_the_mean_stays(void **state)
     (void)state;
     const double times_s[] = {1e-3, 9e-3};
     const struct fit_spread fit = fit_spread(times_s, 2);
-    check_near(fit.least_s + fit_spread_mean_s(&fit.spread), 5e-3, 1e-9);
+    check_near(fit.least_s + spread_mean_s(&fit.spread), 5e-3, 1e-9);
     assert_true(fit.least_s >= 0);
 }
 

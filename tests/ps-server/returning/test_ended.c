@@ -210,7 +210,7 @@ static void a_server_is_given_up_likewise(void **state)
     assert_int_equal(back.story.coordinator.membership.servers[1].state, SLOT_GONE);
 }
 
-static void what_is_told_of_one_that_is_back_or_later_is_a_loss_as_any_other(void **state)
+static void news_of_a_member_that_is_back_is_a_loss_like_any_other(void **state)
 {
     (void)state;
     assert_true(comeback_take(&back, 1, 20, NOW_MS));
@@ -238,7 +238,7 @@ int main(void)
         ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
         ENDED_TEST(one_in_whose_place_another_is_started_is_awaited),
         ENDED_TEST(a_server_is_given_up_likewise),
-        ENDED_TEST(what_is_told_of_one_that_is_back_or_later_is_a_loss_as_any_other),
+        ENDED_TEST(news_of_a_member_that_is_back_is_a_loss_like_any_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -353,11 +353,10 @@ static void who_has_lost_its_connection_alone_has_missed_nobody(void **state)
     (void)state;
     comeback_begin_in(&back, "ps-sync", 1, 100);
     struct coordinator *coordinator = &back.story.coordinator;
-    struct message said = comeback_say(&back, 0, 20);
     for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
         assert_true(comeback_take_anew(&back, ROLE_WORKER, rank, 10 + rank));
     }
-    said = comeback_say(&back, 1, 20);
+    const struct message said = comeback_say(&back, 1, 20);
     back.back.alone_ms = 150;
     assert_false(returning_is_reconnected(coordinator, &said)); // members come back to it
     coordinator->state = COORDINATOR_TRAINING;

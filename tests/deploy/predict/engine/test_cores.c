@@ -461,7 +461,9 @@ static void workers_that_wait_for_slices_are_all_simulated(void **state)
     costs.slice_s = 0.004;
     assert_int_equal(prediction_make(&job, &costs, &network, &extent, &made), STATUS_OK);
     assert_int_equal(made.simulated, 64);
-    assert_false(made.is_reduced);
+    costs.threads = 2; // which know no slices
+    assert_int_equal(prediction_make(&job, &costs, &network, &extent, &made), STATUS_OK);
+    assert_int_equal(made.simulated, 16);
 }
 
 int main(void)

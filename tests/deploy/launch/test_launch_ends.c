@@ -1,0 +1,162 @@
+/* Tests of what a coordinator is told of members that have ended. */
+#include "common/job/job_options.h"
+#include "deploy/launch/launch_ends.h"
+#include "deploy/launch/restart.h"
+#include "tests/support/common/choices.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORKERS 3
+#define KILLED  9 // as waitpid gives it
+
+/* A job of a coordinator and its workers on one host, of which all run. */
+static struct launcher launcher;
+static struct host_link host;
+static struct launch_options options;
+static struct launch launch;
+static int heard; // the other end of the link
+
+static int set_up(void **state)
+{
+    (void)state;
+    const struct option_set set = job_option_set(&launch.job);
+    int ends[2];
+    memset(&launcher, 0, sizeof(launcher));
+    memset(&launch, 0, sizeof(launch));
+    memset(&host, 0, sizeof(host));
+    options_reset(&set);
+    launch.job.mode = mode_of("ps-sync");
+    launch.job.workers = WORKERS;
+    launch.job.servers = 1;
+    launch.job.on_loss = ON_LOSS_REDEAL;
+    launch.job.min_workers = 1;
+    options = (struct launch_options){.job = &launch.job};
+    launcher.crew = (struct crew){.links = &host, .count = 1};
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    heard = ends[0];
+    host.state = HOST_LINK_UP;
+    line_writer_init(&host.writer, ends[1]);
+    launch.launcher = &launcher;
+    launch.options = &options;
+    launch.placement = (struct placement){.worker_count = WORKERS, .server_count = 1};
+    launch.members = (struct members){.crew = &launcher.crew,
+                                      .list = calloc(1 + WORKERS, sizeof(struct member)),
+                                      .count = 1 + WORKERS};
+    assert_non_null(launch.members.list);
+    for (size_t i = 0; i <= WORKERS; i++) {
+        struct member *member = &launch.members.list[i];
+        *member = (struct member){.is_started = true, .log_fd = -1};
+        snprintf(member->name, sizeof(member->name), "worker %zu", i - 1);
+    }
+    launch.has_begun = true;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    line_writer_finish(&host.writer);
+    close(heard);
+    members_finish(&launch.members);
+    return 0;
+}
+
+static void kill_worker(uint32_t worker)
+{
+    launch.members.list[1 + worker].is_over = true;
+    launch.members.list[1 + worker].result = KILLED;
+}
+
+/* Notes ends. What the coordinator is told of them, as lines of JSON. */
+static const char *tell(void)
+{
+    static char text[4096];
+    launch_note_ends(&launch);
+    assert_int_equal(line_writer_flush(&host.writer), STATUS_OK);
+    ssize_t size = read(heard, text, sizeof(text) - 1);
+    text[size > 0 ? size : 0] = '\0';
+    return text;
+}
+
+static void each_end_is_told_once(void **state)
+{
+    (void)state;
+    kill_worker(1);
+    assert_non_null(strstr(tell(), "\"killed worker 1 worker 1 was killed"));
+    assert_string_equal(tell(), "");
+}
+
+static void one_that_can_be_started_again_is_told_as_such(void **state)
+{
+    (void)state;
+    options.restarts = 1;
+    kill_worker(1);
+    assert_non_null(strstr(tell(), "\"again worker 1 worker 1 was killed"));
+    assert_true(restart_is_planned(&launch));
+}
+
+/* The job had gone on without worker 0 before, and may still count on worker 2. */
+static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **state)
+{
+    (void)state;
+    kill_worker(0);
+    tell();
+    assert_true(restart_take_answer(&launch, "renewed"));
+    kill_worker(2);
+    assert_non_null(strstr(tell(), "\"killed worker 2"));
+    restart_begin_return(&launch, "it was killed");
+    const char *told = tell();
+    assert_non_null(strstr(told, "\"over worker 0 worker 0 was lost before the coordinator"));
+    assert_non_null(strstr(told, "\"lost worker 2 worker 2 was killed"));
+    assert_null(strstr(told, "worker 1"));
+}
+
+static void once_it_trains_a_killed_member_is_told_as_ever(void **state)
+{
+    (void)state;
+    restart_begin_return(&launch, "it was killed");
+    assert_true(restart_take_answer(&launch, "training"));
+    kill_worker(1);
+    assert_non_null(strstr(tell(), "\"killed worker 1"));
+}
+
+/* One that is started again takes its place anew. */
+static void ends_are_forgotten_but_for_those_of_planned_restarts(void **state)
+{
+    (void)state;
+    for (int with_planned = 0; with_planned < 2; with_planned++) {
+        kill_worker(0);
+        kill_worker(1);
+        launch.members.list[1].restart_ms = 1;
+        tell();
+        launch_forget_ends(&launch, with_planned != 0);
+        const char *told = tell();
+        assert_int_equal(strstr(told, "worker 0") != NULL, with_planned);
+        assert_non_null(strstr(told, "worker 1"));
+    }
+}
+
+#define ENDS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ENDS_TEST(each_end_is_told_once),
+        ENDS_TEST(one_that_can_be_started_again_is_told_as_such),
+        ENDS_TEST(a_coordinator_that_comes_back_hears_of_all_that_do_not_run),
+        ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),
+        ENDS_TEST(ends_are_forgotten_but_for_those_of_planned_restarts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
