@@ -37,8 +37,8 @@ bool calibration_is_crowded(const struct calibration_run *run)
 }
 
 /* What messages took in each kind of processes of each run: of the threads that send and receive,
- * or of those that carry, besides `input_s` of a worker. Runs in which workers took turns count
- * where there are no others. Returns how many there are. */
+ * or of those that carry, besides `input_s` of a worker. No values are carried that are lent. Runs
+ * in which workers took turns count where there are no others. Returns how many there are. */
 static size_t list_loads(struct calibration_run *const *runs, size_t run_count, bool carries,
                          double input_s, struct fit_load ret_loads[2 * CALIBRATION_RUNS_MAX])
 {
@@ -61,12 +61,12 @@ static size_t list_loads(struct calibration_run *const *runs, size_t run_count, 
             if (both[j]->processes == 0 || both[j]->ends <= 0) {
                 continue;
             }
+            double bytes = carries && calibration_run_lends(runs[i]) ? 0 : both[j]->bytes;
             if (!carries) {
                 own_s = both[j]->messages_s -
                         work_s[j] / (double)seen->job_steps / (double)both[j]->processes;
             }
-            ret_loads[count++] =
-                (struct fit_load){both[j]->ends, both[j]->bytes, own_s > 0 ? own_s : 0};
+            ret_loads[count++] = (struct fit_load){both[j]->ends, bytes, own_s > 0 ? own_s : 0};
         }
     }
     return count;

@@ -40,6 +40,9 @@ struct calibration_run {
 /* Whether all processes had the same cores: they were on one host, or on hosts of one machine. */
 bool calibration_run_has_one_machine(const struct calibration_run *run);
 
+/* Whether its messages had loans of values, which its processes read where they are. */
+bool calibration_run_lends(const struct calibration_run *run);
+
 /* Whether gradients were in codes, so that the run shows what those take, and not what messages do
  * without. */
 bool calibration_run_has_codes(const struct calibration_run *run);
