@@ -57,6 +57,16 @@ bool calibration_run_has_codes(const struct calibration_run *run)
     return run->compress[0] != '\0' && strcmp(run->compress, "none") != 0;
 }
 
+double calibration_run_coded_share(const struct calibration_run *run)
+{
+    struct codec codec = {.kind = CODEC_NONE};
+    char why[OPTION_ERROR_BYTES];
+    if (run->parameters == 0 || codec_parse(run->compress, &codec, why, sizeof(why)) != STATUS_OK) {
+        return 1;
+    }
+    return (double)codec_bytes(&codec, run->parameters) / (4.0 * (double)run->parameters);
+}
+
 bool calibration_run_lends(const struct calibration_run *run)
 {
     return strcmp(run->transport, "shm") == 0;

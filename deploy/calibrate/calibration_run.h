@@ -47,6 +47,10 @@ bool calibration_run_lends(const struct calibration_run *run);
  * without. */
 bool calibration_run_has_codes(const struct calibration_run *run);
 
+/* What codes leave of the bytes of values, as a share: 1 without codes. Timelines have the bytes of
+ * values. */
+double calibration_run_coded_share(const struct calibration_run *run);
+
 /* Whether a job with this value of an option has steps or messages other than those that a
  * prediction goes through. The value is as option_format writes it. */
 bool calibration_refuses(const char *option, const char *value);
