@@ -334,6 +334,24 @@ static void take_message(struct maker *maker)
         (unsigned long long)receives.count);
 }
 
+/* Lists runs whose messages went one way, also those with codes: to what carries messages, and
+ * beside what computing is slower, these are bytes as any. Returns how many there are. */
+static size_t list_with_codes(const struct maker *maker, struct calibration_run **ret_runs)
+{
+    const char *transport = "";
+    size_t count = 0;
+    for (size_t i = 0; i < maker->run_count; i++) {
+        transport = has_transport(maker->runs[i]) ? maker->runs[i]->transport : transport;
+        ret_runs[count++] = maker->runs[i];
+    }
+    for (size_t i = 0; i < maker->coded_count; i++) {
+        if (strcmp(maker->coded[i]->transport, transport) == 0) {
+            ret_runs[count++] = maker->coded[i];
+        }
+    }
+    return count;
+}
+
 /* The batch that most runs have; of several the first. */
 static uint32_t find_batch(struct calibration_run *const *runs, size_t run_count)
 {
@@ -374,6 +392,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
                              struct calibration *ret_calibration)
 {
     struct maker maker = {.made = ret_calibration};
+    struct calibration_run *all[CALIBRATION_RUNS_MAX];
     memset(ret_calibration, 0, sizeof(*ret_calibration));
     enum status status = check_alike(runs, run_count, model);
     ret_calibration->costs.batch = find_batch(runs, run_count);
@@ -399,7 +418,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     take_sums(&maker, knows_optimizer);
     calibration_take_codes(maker.coded, maker.coded_count, maker.runs, maker.run_count,
                            ret_calibration);
-    calibration_take_cores(maker.runs, maker.run_count, maker.narrowest, ret_calibration);
+    calibration_take_cores(all, list_with_codes(&maker, all), maker.narrowest, ret_calibration);
     calibration_take_links(maker.runs, maker.run_count, known, ret_calibration);
     calibration_take_launch(runs, run_count, ret_calibration);
     calibration_note_service(maker.runs, maker.run_count, ret_calibration);

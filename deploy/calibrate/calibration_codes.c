@@ -52,17 +52,6 @@ static double more_s(const struct calibration *made, const struct observed_cpu *
     return with->messages_s - without->messages_s + saved_s;
 }
 
-/* What codes leave out of the bytes of values, as a share. */
-static double left_out_of(const struct calibration_run *run)
-{
-    struct codec codec = {.kind = CODEC_NONE};
-    char why[OPTION_ERROR_BYTES];
-    if (codec_parse(run->compress, &codec, why, sizeof(why)) != STATUS_OK || run->parameters == 0) {
-        return 0;
-    }
-    return 1 - (double)codec_bytes(&codec, run->parameters) / (4.0 * (double)run->parameters);
-}
-
 static double note_code(struct calibration *made, const char *name, double seconds,
                         const struct calibration_run *run)
 {
@@ -89,7 +78,7 @@ static void take_by_cores(struct calibration *made, const struct calibration_run
 {
     const struct observed_cores *with = &coded->observation.cores,
                                 *without = &plain->observation.cores;
-    double servers = with->servers.processes, left_out = left_out_of(coded);
+    double servers = with->servers.processes, left_out = 1 - calibration_run_coded_share(coded);
     const struct fit_load loads[2] = {
         {1, 1, more_s(made, &with->workers, &without->workers, left_out)},
         {1 / servers, (1 + coded->workers) / servers,

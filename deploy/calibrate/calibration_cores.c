@@ -36,6 +36,12 @@ bool calibration_is_crowded(const struct calibration_run *run)
            run->hosts[0].cores < run->workers * run->threads;
 }
 
+/* Of messages at one end: none of what is lent. */
+static double carried_bytes(const struct calibration_run *run, const struct observed_cpu *cpu)
+{
+    return calibration_run_lends(run) ? 0 : calibration_run_coded_share(run) * cpu->bytes;
+}
+
 /* What messages took in each kind of processes of each run: of the threads that send and receive,
  * or of those that carry, besides `input_s` of a worker. Runs in which workers took turns count
  * where there are no others. Returns how many there are. */
@@ -61,12 +67,12 @@ static size_t list_loads(struct calibration_run *const *runs, size_t run_count, 
             if (both[j]->processes == 0 || both[j]->ends <= 0) {
                 continue;
             }
+            double bytes = carries ? carried_bytes(runs[i], both[j]) : both[j]->bytes;
             if (!carries) {
                 own_s = both[j]->messages_s -
                         work_s[j] / (double)seen->job_steps / (double)both[j]->processes;
             }
-            ret_loads[count++] =
-                (struct fit_load){both[j]->ends, both[j]->bytes, own_s > 0 ? own_s : 0};
+            ret_loads[count++] = (struct fit_load){both[j]->ends, bytes, own_s > 0 ? own_s : 0};
         }
     }
     return count;

@@ -57,6 +57,21 @@ bool calibration_run_has_codes(const struct calibration_run *run)
     return run->compress[0] != '\0' && strcmp(run->compress, "none") != 0;
 }
 
+double calibration_run_coded_share(const struct calibration_run *run)
+{
+    struct codec codec = {.kind = CODEC_NONE};
+    char why[OPTION_ERROR_BYTES];
+    if (run->parameters == 0 || codec_parse(run->compress, &codec, why, sizeof(why)) != STATUS_OK) {
+        return 1;
+    }
+    return (double)codec_bytes(&codec, run->parameters) / (4.0 * (double)run->parameters);
+}
+
+bool calibration_run_lends(const struct calibration_run *run)
+{
+    return strcmp(run->transport, "shm") == 0;
+}
+
 bool calibration_refuses(const char *option, const char *value)
 {
     static const struct {
@@ -221,7 +236,8 @@ static enum status observe(struct calibration_run *run)
 {
     char path[TIMELINE_PATH_BYTES];
     struct timeline timeline = {0};
-    const struct observation_options options = {adds_in_first_hop(run), run->threads == 1};
+    const struct observation_options options = {adds_in_first_hop(run), run->threads == 1,
+                                                calibration_run_lends(run)};
     enum status status = timeline_find(run->folder.path, path);
     if (status == STATUS_OK) {
         status = timeline_read(path, &timeline);

@@ -40,9 +40,16 @@ struct calibration_run {
 /* Whether all processes had the same cores: they were on one host, or on hosts of one machine. */
 bool calibration_run_has_one_machine(const struct calibration_run *run);
 
+/* Whether its messages had loans of values, which its processes read where they are. */
+bool calibration_run_lends(const struct calibration_run *run);
+
 /* Whether gradients were in codes, so that the run shows what those take, and not what messages do
  * without. */
 bool calibration_run_has_codes(const struct calibration_run *run);
+
+/* What codes leave of the bytes of values, as a share: 1 without codes. Timelines have the bytes of
+ * values. */
+double calibration_run_coded_share(const struct calibration_run *run);
 
 /* Whether a job with this value of an option has steps or messages other than those that a
  * prediction goes through. The value is as option_format writes it. */

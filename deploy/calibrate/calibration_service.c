@@ -13,9 +13,9 @@ static double byte_s(double bandwidth)
     return bandwidth > 0 ? 1 / bandwidth : 0;
 }
 
-struct calibrated_service calibration_service(const struct costs *costs)
+struct calibrated_service calibration_service(const struct costs *costs, bool lends)
 {
-    double value_byte_s = byte_s(costs->message_bandwidth);
+    double value_byte_s = lends ? 0 : byte_s(costs->message_bandwidth);
     return (struct calibrated_service){.push_s = costs->message_s,
                                        .push_byte_s = value_byte_s + byte_s(costs->sum_bandwidth),
                                        .answer_s = costs->message_s,
@@ -32,7 +32,8 @@ bool calibration_service_step(const struct calibration_run *run, const struct co
         servers->processes == 0 || servers->messages_s <= 0 || seen->job_steps == 0) {
         return false;
     }
-    const struct calibrated_service service = calibration_service(costs);
+    const struct calibrated_service service =
+        calibration_service(costs, calibration_run_lends(run));
     // Half of the messages are pushes. Their bytes are known; all others are of answers.
     double pushed = seen->served.bytes / (double)seen->job_steps / servers->processes;
     double answered = servers->bytes > pushed ? servers->bytes - pushed : 0;
@@ -46,7 +47,8 @@ bool calibration_service_step(const struct calibration_run *run, const struct co
 void calibration_note_service(struct calibration_run *const *runs, size_t run_count,
                               struct calibration *calibration)
 {
-    const struct calibrated_service service = calibration_service(&calibration->costs);
+    const struct calibrated_service service =
+        calibration_service(&calibration->costs, run_count > 0 && calibration_run_lends(runs[0]));
     char push[QUANTITY_BYTES], push_mb[QUANTITY_BYTES], answer_mb[QUANTITY_BYTES],
         update[QUANTITY_BYTES], beside[2 * QUANTITY_BYTES + 32] = "";
     double said_s = 0, was_s = 0, one_s = 0, other_s = 0;

@@ -12,8 +12,8 @@ struct calibrated_service {
     double update_s;                // of all parameters, behind the last push of a step
 };
 
-/* By costs that are there. */
-struct calibrated_service calibration_service(const struct costs *costs);
+/* By costs that are there. `lends`: values are read where they are. */
+struct calibrated_service calibration_service(const struct costs *costs, bool lends);
 
 /* A step of one server's thread in a run: as costs say it, and as it was. False: the run has no
  * server, or does not say how long cores worked for it. */

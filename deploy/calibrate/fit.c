@@ -107,10 +107,10 @@ struct fit_share fit_share(const struct fit_load *loads, size_t count)
     struct fit_share share = {.error = 0,
                               .part_s = differ ? (ps * bb - bs * pb) / rest : -1,
                               .byte_s = differ ? (bs * pp - ps * pb) / rest : 0};
-    if (share.part_s < 0) {
+    if (share.part_s < 0 && bb > 0) {
         share.part_s = 0;
-        share.byte_s = bb > 0 && bs > 0 ? bs / bb : 0;
-    } else if (share.byte_s < 0) {
+        share.byte_s = bs > 0 ? bs / bb : 0;
+    } else if (share.byte_s < 0 || bb <= 0) {
         share.part_s = pp > 0 && ps > 0 ? ps / pp : 0;
         share.byte_s = 0;
     }

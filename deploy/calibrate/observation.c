@@ -387,7 +387,8 @@ static void take_all(struct watcher *watcher, const struct timeline_flow *flows,
     }
     take_messages(watcher);
     take_ways(watcher, flows, flow_count);
-    observed_cores_make(timeline, watcher->first, watcher->end, &watcher->seen->cores);
+    observed_cores_make(timeline, watcher->first, watcher->end, watcher->options->lends,
+                        &watcher->seen->cores);
     watcher->seen->job_steps = watcher->end > watcher->first ? watcher->end - watcher->first : 0;
 }
 

@@ -88,6 +88,7 @@ struct observation {
 struct observation_options {
     bool adds_in_first_hop;
     bool has_one_thread; // that computes in each worker: its time on cores is that of a step
+    bool lends;          // messages have loans of values
 };
 
 /* STATUS_END_OF_DATA: no worker has forward and backward in its timeline. STATUS_INVALID: fewer

@@ -46,13 +46,22 @@ struct process_gain {
     bool is_known;
 };
 
+/* Sums count for themselves, so a receiver moves what it copies alone. */
+static double moved_bytes(const struct timeline_event *event, bool lends)
+{
+    bool is_added =
+        observed_has_values(event) && (strcmp(event->message, "PUSH") == 0 ||
+                                       (strcmp(event->message, "CHUNK") == 0 && event->hop == 1));
+    return lends && (event->kind == TRACE_SEND || is_added) ? 0 : (double)event->bytes;
+}
+
 static double of_step(const struct gain *gain, uint64_t steps)
 {
     return gain->has_first && gain->has_last ? (gain->last_s - gain->first_s) / (double)steps : 0;
 }
 
 static void take_thread(const struct timeline *timeline, const struct timeline_thread *thread,
-                        uint64_t first, uint64_t last, struct process_gain *process)
+                        uint64_t first, uint64_t last, bool lends, struct process_gain *process)
 {
     struct gain own = {0}, all = {0};
     uint64_t steps = last - first;
@@ -68,7 +77,7 @@ static void take_thread(const struct timeline *timeline, const struct timeline_t
         } else if (is_end && event->step >= first && event->step < last &&
                    observed_is_of_exchange(event)) {
             process->ends += 1 / (double)steps;
-            process->bytes += (double)event->bytes / (double)steps;
+            process->bytes += moved_bytes(event, lends) / (double)steps;
         }
     }
     *(computes ? &process->compute_s : &process->messages_s) += of_step(&own, steps);
@@ -101,7 +110,7 @@ static void divide(struct observed_cpu *cpu)
     }
 }
 
-void observed_cores_make(const struct timeline *timeline, uint64_t first, uint64_t end,
+void observed_cores_make(const struct timeline *timeline, uint64_t first, uint64_t end, bool lends,
                          struct observed_cores *ret_cores)
 {
     struct observed_cores seen = {.busy = 0};
@@ -114,7 +123,7 @@ void observed_cores_make(const struct timeline *timeline, uint64_t first, uint64
             if (thread->process == p &&
                 (thread->thread == TRACE_COMPUTE || thread->thread == TRACE_COMMUNICATION ||
                  thread->thread == TRACE_SHARD)) {
-                take_thread(timeline, thread, first, end - 1, &process);
+                take_thread(timeline, thread, first, end - 1, lends, &process);
                 is_worker = is_worker || thread->thread == TRACE_COMPUTE;
             }
         }

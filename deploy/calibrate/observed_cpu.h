@@ -17,7 +17,8 @@ struct observed_cpu {
     double compute_s;   // the thread that computes
     double messages_s;  // the thread that communicates, or a server's threads of shards
     double others_s;    // all others: they read batches, and carry messages
-    double ends, bytes; // of messages of the exchange: sent and received
+    double ends;        // of messages of the exchange: sent and received
+    double bytes;       // of values that threads of this end move
 };
 
 struct observed_cores {
@@ -26,8 +27,9 @@ struct observed_cores {
     double busy;   // cores that all of them kept busy, in the mean
 };
 
-/* Of the steps [first, end) of a job. */
-void observed_cores_make(const struct timeline *timeline, uint64_t first, uint64_t end,
+/* Of the steps [first, end) of a job. `lends`: its messages have loans of values, which stay where
+ * they are: the receiver copies them, or adds them up in place. */
+void observed_cores_make(const struct timeline *timeline, uint64_t first, uint64_t end, bool lends,
                          struct observed_cores *ret_cores);
 
 /* Of each event (event_count), in nanoseconds without what lies within it: how long a core worked,

@@ -74,7 +74,7 @@ static void carry(struct engine *engine, uint32_t process, enum cores_thread sid
 {
     uint32_t thread = thread_of(engine, process);
     const struct packet *packet = &engine->store.list[index];
-    double bytes = packet->is_lent ? 0 : packet->bytes;
+    double bytes = packet->is_lent || packet->is_copied ? 0 : packet->bytes;
     double seconds = engine->model.work_scale[thread] *
                      (engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s);
     if (seconds > 0 && engine_shares_cores(engine, thread)) {
@@ -216,9 +216,10 @@ static void send_first(struct engine *engine, uint32_t index)
 }
 
 /* How long a thread is busy with one end of a message, and with the values that travel in it. */
-static double message_s(const struct engine *engine, uint32_t thread, const struct packet *packet)
+static double message_s(const struct engine *engine, uint32_t thread, const struct packet *packet,
+                        bool is_sender)
 {
-    double bytes = packet->is_lent ? 0 : packet->bytes;
+    double bytes = packet->is_lent || (packet->is_copied && is_sender) ? 0 : packet->bytes;
     return engine->model.message_scale[thread] *
            (engine->model.message_s + bytes * engine->model.message_byte_s);
 }
@@ -239,7 +240,7 @@ void engine_send(struct engine *engine, const struct packet *packet)
 {
     assert(packet->bytes > 0 && packet->from != packet->to);
     uint32_t index = keep(engine, packet), thread = thread_of(engine, packet->from);
-    double seconds = message_s(engine, thread, packet);
+    double seconds = message_s(engine, thread, packet, true);
     if (index != PACKETS_NONE && !packet->is_lent && !packet->is_paced &&
         !connections_announce(&engine->connections, packet)) {
         engine->is_out_of_memory = true;
@@ -261,7 +262,7 @@ void engine_send_small(struct engine *engine, const struct packet *packet)
     struct packet *small = &engine->store.list[index];
     small->bytes = 0;
     if (engine_shares_cores(engine, thread)) {
-        give_work(engine, thread, WORK_SEND, index, message_s(engine, thread, small));
+        give_work(engine, thread, WORK_SEND, index, message_s(engine, thread, small, true));
     } else if (small->is_in_turn) {
         send_behind(engine, index);
     } else {
@@ -316,7 +317,7 @@ static void take_first(struct engine *engine, uint32_t process)
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
     double work_s =
-        message_s(engine, process, packet) +
+        message_s(engine, process, packet, false) +
         engine->model.work_scale[process] * engine->model.work_s(engine->model.owner, packet);
     if (shares_cores) {
         give_work(engine, process, WORK_HANDLE, index, work_s);

@@ -27,6 +27,7 @@ struct packet {
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
     bool is_lent;              // its values stay where they are: no link carries them
+    bool is_copied;            // by its receiver: nobody else moves its values
     bool is_paced;             // links let none of it pass at once
     bool is_in_turn;           // small: it comes behind what its connection holds
     uint32_t next, connection; // for the engine, as the others below

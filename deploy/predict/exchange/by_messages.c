@@ -88,12 +88,13 @@ static bool is_added(const struct course *course, const struct packet *packet)
     return packet->hop < (algorithm == ALL_REDUCE_RING ? course->job->workers : HOP_MEAN);
 }
 
-static void send_bytes(struct course *course, const struct packet *packet, double bytes,
-                       bool is_lent)
+static void send_bytes(struct course *course, const struct packet *packet, double bytes, bool adds)
 {
     struct packet copy = *packet;
+    bool lends = course_lends(course, packet->from, packet->to);
     copy.bytes = bytes;
-    copy.is_lent = is_lent;
+    copy.is_lent = lends && adds;
+    copy.is_copied = lends && !adds;
     copy.is_paced = course->network->pacing.is_paced[NETWORK_WAY_RING];
     if (course->sample.workers > 0 && course->simulated < course->job->workers) {
         fold(course, &copy);
@@ -107,12 +108,11 @@ static void send_bytes(struct course *course, const struct packet *packet, doubl
 static void send_segment(struct course *course, const struct packet *packet, bool is_new)
 {
     uint64_t floats = segment_of(course, packet).count;
-    bool is_lent = is_added(course, packet) && course_lends(course, packet->from, packet->to);
     if (is_new) {
         engine_occupy(course->engine, packet->from,
                       course->sample.hops_each * values_encode_s(course, (double)floats));
     }
-    send_bytes(course, packet, values_encoded_bytes(course, floats), is_lent);
+    send_bytes(course, packet, values_encoded_bytes(course, floats), is_added(course, packet));
 }
 
 /* Sends all segments of a chunk. */

@@ -87,14 +87,15 @@ static bool is_in_step(const struct course *course)
 static void reply(struct course *course, uint32_t shard, uint32_t worker, uint32_t bucket)
 {
     uint64_t floats = part_of(course, bucket, shard).count;
-    const struct packet packet = {.from = course->job->workers + shard,
-                                  .to = worker,
-                                  .bytes = is_in_step(course) ? values_encoded_bytes(course, floats)
-                                                              : values_bytes(floats),
-                                  .is_paced = course->network->pacing.is_paced[NETWORK_WAY_ANSWERS],
-                                  .kind = PACKET_REPLY,
-                                  .bucket = bucket,
-                                  .step = pair_of(course, worker, shard)->read_version};
+    const struct packet packet = {
+        .from = course->job->workers + shard,
+        .to = worker,
+        .bytes = is_in_step(course) ? values_encoded_bytes(course, floats) : values_bytes(floats),
+        .is_copied = course_lends(course, course->job->workers + shard, worker),
+        .is_paced = course->network->pacing.is_paced[NETWORK_WAY_ANSWERS],
+        .kind = PACKET_REPLY,
+        .bucket = bucket,
+        .step = pair_of(course, worker, shard)->read_version};
     engine_send(course->engine, &packet);
 }
 

@@ -45,14 +45,17 @@ static void a_push_takes_its_message_its_values_and_its_sum(void **state)
 {
     (void)state;
     set_up(0);
-    const struct calibrated_service service = calibration_service(&calibration.costs);
+    const struct calibrated_service service = calibration_service(&calibration.costs, false);
     check_near(service.push_s, 20e-6);
     check_near(service.push_byte_s, 3e-10);
     check_near(service.answer_s, 20e-6);
     check_near(service.answer_byte_s, 1e-10);
     check_near(service.update_s, 3e-3);
+    // Values that are lent are added up where they are.
+    check_near(calibration_service(&calibration.costs, true).push_byte_s, 2e-10);
+    assert_true(calibration_service(&calibration.costs, true).answer_byte_s == 0);
     calibration.costs.message_bandwidth = calibration.costs.sum_bandwidth = 0; // in no time
-    check_near(calibration_service(&calibration.costs).push_byte_s, 0);
+    check_near(calibration_service(&calibration.costs, false).push_byte_s, 0);
 }
 
 static void a_step_of_a_server_stands_beside_what_it_was(void **state)

@@ -124,6 +124,11 @@ static void loads_are_shared_out_among_parts_and_bytes(void **state)
     share = fit_share(alike, 2);
     assert_true(share.part_s == 0);
     check_near(share.byte_s, 5e-10, 1e-9);
+    // Those without bytes are parts.
+    const struct fit_load empty[] = {{2, 0, 3e-5}, {4, 0, 6e-5}};
+    share = fit_share(empty, 2);
+    check_near(share.part_s, 15e-6, 1e-9);
+    assert_true(share.byte_s == 0);
     // Larger ones that are quicker are parts alone.
     const struct fit_load falls[] = {{1, 2e5, 2e-5}, {1, 4e5, 1e-5}};
     share = fit_share(falls, 2);

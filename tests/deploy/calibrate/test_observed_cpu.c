@@ -86,7 +86,7 @@ static void counters_say_what_each_kind_of_threads_took(void **state)
         count(TRACE_THREAD_CPU, step, 2e-3 * (double)step);
         count(TRACE_PROCESS_CPU, step, 3e-3 * (double)step);
     }
-    observed_cores_make(&timeline, 2, STEPS, &seen);
+    observed_cores_make(&timeline, 2, STEPS, false, &seen);
     assert_int_equal(seen.workers.processes, 1);
     check_near(seen.workers.compute_s, 4e-3);
     check_near(seen.workers.messages_s, 1e-3);
@@ -102,6 +102,49 @@ static void counters_say_what_each_kind_of_threads_took(void **state)
     check_near(seen.busy, 0.85); // of 10 ms: 5.5 and 3
 }
 
+static void put_message(enum trace_kind kind, uint64_t step, const char *name, uint32_t bytes)
+{
+    struct timeline_event *event = put(kind, step, step * 10 * MS, step * 10 * MS + 1);
+    event->message = name;
+    event->bytes = bytes;
+}
+
+/* A worker pushes 1000 bytes, and copies 400 and a chunk's 50 of what it is lent; chunks of the
+ * first hop are added up, as pushes are. */
+static void of_what_is_lent_its_reader_moves_what_it_copies(void **state)
+{
+    (void)state;
+    struct observed_cores seen;
+    begin_thread(0, TRACE_COMPUTE);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        count(TRACE_THREAD_CPU, step, 4e-3 * (double)step);
+        count(TRACE_PROCESS_CPU, step, 5e-3 * (double)step);
+    }
+    begin_thread(0, TRACE_COMMUNICATION);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        put_message(TRACE_SEND, step, "PUSH", 1000);
+        put_message(TRACE_RECEIVE, step, "PARAMS", 400);
+        put_message(TRACE_RECEIVE, step, "CHUNK", 70);
+        events[timeline.event_count - 1].hop = 1;
+        put_message(TRACE_RECEIVE, step, "CHUNK", 50);
+        events[timeline.event_count - 1].hop = 2;
+    }
+    begin_thread(1, TRACE_SHARD);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        count(TRACE_PROCESS_CPU, step, 1e-3 * (double)step);
+        put_message(TRACE_SHARD_RECEIVE, step, "PUSH", 1000);
+        put_message(TRACE_SEND, step, "PARAMS", 400);
+    }
+    observed_cores_make(&timeline, 2, STEPS, true, &seen);
+    check_near(seen.workers.ends, 4);
+    check_near(seen.workers.bytes, 450);
+    check_near(seen.servers.ends, 2);
+    assert_true(seen.servers.bytes == 0);
+    observed_cores_make(&timeline, 2, STEPS, false, &seen);
+    check_near(seen.workers.bytes, 1520);
+    check_near(seen.servers.bytes, 1400);
+}
+
 static void a_timeline_of_before_says_nothing(void **state)
 {
     (void)state;
@@ -110,7 +153,7 @@ static void a_timeline_of_before_says_nothing(void **state)
     for (uint64_t step = 0; step < STEPS; step++) {
         put(TRACE_STEP, step, step * 10 * MS, step * 10 * MS + MS);
     }
-    observed_cores_make(&timeline, 2, STEPS, &seen);
+    observed_cores_make(&timeline, 2, STEPS, false, &seen);
     assert_int_equal(seen.workers.processes, 0);
     assert_true(seen.busy == 0);
 }
@@ -137,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(counters_say_what_each_kind_of_threads_took, reset),
+        cmocka_unit_test_setup(of_what_is_lent_its_reader_moves_what_it_copies, reset),
         cmocka_unit_test_setup(a_timeline_of_before_says_nothing, reset),
         cmocka_unit_test_setup(what_lies_within_is_taken_off, reset),
     };

@@ -188,6 +188,20 @@ static void servers_read_pushes_where_they_are(void **state)
     }
 }
 
+/* Threads of servers have no part in the values of answers, and none of a push is copied. */
+static void workers_alone_copy_answers(void **state)
+{
+    (void)state;
+    const double bandwidth = 1e9;
+    const uint32_t n = 4;
+    struct job job = predictions_job(MODE_PS_SYNC, n, 1, ALL_REDUCE_CHOICE_AUTO);
+    set_memory(0, 0);
+    costs.message_bandwidth = bandwidth;
+    predictions_check("lent", n, predict(&job, 4).step_s, BYTES / bandwidth, 1e-3);
+    job.transport = TRANSPORT_IPC; // n pushes, n answers one behind the other, at both ends
+    assert_true(predict(&job, 4).step_s > 2 * n * BYTES / bandwidth);
+}
+
 /* Elsewhere, and where values are encoded, messages carry them. */
 static void other_jobs_send_messages(void **state)
 {
@@ -225,6 +239,7 @@ int main(void)
         cmocka_unit_test_setup(everybody_waits_for_a_straggler, reset_costs),
         cmocka_unit_test_setup(a_ring_lends_what_is_added_up, reset_costs),
         cmocka_unit_test_setup(servers_read_pushes_where_they_are, reset_costs),
+        cmocka_unit_test_setup(workers_alone_copy_answers, reset_costs),
         cmocka_unit_test_setup(other_jobs_send_messages, reset_costs),
         cmocka_unit_test_setup(what_needs_one_host_is_refused_on_two, reset_costs),
     };

@@ -1,0 +1,115 @@
+/* Runs whose cores worked for known times: what carries their messages is found in them. */
+#include "deploy/calibrate/calibration_cores.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PARAMETERS UINT64_C(100000)
+#define BYTES      (4.0 * (double)PARAMETERS)
+#define ENDS       8.0
+#define ALONE_S    2e-3 // a step of one worker
+#define PART_S     10e-6
+#define BYTE_S     1e-9
+
+static struct calibration_run local, plain, coded;
+static struct calibration calibration;
+
+static void check_near(double value, double expected)
+{
+    if (!(fabs(value - expected) <= 1e-6 * fabs(expected))) {
+        fail_msg("%.9g instead of %.9g", value, expected);
+    }
+}
+
+/* Steps of so many workers on two cores, and of a server beside several. `carried`: bytes of a
+ * worker's messages as they went. */
+static void set_run(struct calibration_run *run, uint32_t workers, const char *transport,
+                    const char *compress, double carried)
+{
+    memset(run, 0, sizeof(*run));
+    run->workers = workers;
+    run->threads = 1;
+    run->parameters = PARAMETERS;
+    run->host_count = 1;
+    run->hosts[0].cores = 2;
+    snprintf(run->transport, sizeof(run->transport), "%s", transport);
+    snprintf(run->compress, sizeof(run->compress), "%s", compress);
+    run->observation.step_count = run->observation.job_steps = 1;
+    run->observation.cores.step_s = 4e-3;
+    run->observation.cores.busy = 1;
+    run->observation.cores.workers =
+        (struct observed_cpu){.processes = workers, .compute_s = ALONE_S};
+    if (workers > 1) {
+        struct observed_cpu *cpu = &run->observation.cores.workers;
+        cpu->ends = ENDS;
+        cpu->bytes = 2 * BYTES; // pushed, and answered
+        cpu->others_s = ENDS * PART_S + carried * BYTE_S;
+        run->observation.cores.servers = (struct observed_cpu){.processes = 1,
+                                                               .ends = workers * cpu->ends,
+                                                               .bytes = workers * cpu->bytes,
+                                                               .others_s = workers * cpu->others_s};
+    }
+}
+
+static void take_cores(size_t count)
+{
+    struct calibration_run *runs[] = {&local, &plain, &coded};
+    memset(&calibration, 0, sizeof(calibration));
+    calibration_take_cores(runs, count, &local, &calibration);
+}
+
+/* In one run messages and their bytes cannot be told apart. */
+static void codes_show_what_bytes_are_carried_for(void **state)
+{
+    (void)state;
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "tcp", "none", 2 * BYTES);
+    set_run(&coded, 2, "tcp", "fp16", BYTES);
+    take_cores(2);
+    assert_true(calibration.costs.carriage_message_s == 0);
+    take_cores(3);
+    check_near(calibration.costs.carriage_message_s, PART_S);
+    check_near(calibration.costs.carriage_bandwidth, 1 / BYTE_S);
+}
+
+static void nothing_is_carried_of_what_is_lent(void **state)
+{
+    (void)state;
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "shm", "none", 0);
+    take_cores(2);
+    check_near(calibration.costs.carriage_message_s, PART_S);
+    assert_true(calibration.costs.carriage_bandwidth == 0);
+}
+
+/* Beside half of the other core computing is slower by a tenth, so beside all of it by a fifth. */
+static void computing_is_slower_beside_others_with_codes_too(void **state)
+{
+    (void)state;
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "tcp", "none", 2 * BYTES);
+    set_run(&coded, 2, "tcp", "fp16", BYTES);
+    coded.observation.cores.workers.compute_s = 1.1 * ALONE_S;
+    coded.observation.cores.busy =
+        coded.observation.cores.workers.compute_s / coded.observation.cores.step_s + 0.5;
+    plain.observation.cores.busy = ALONE_S / plain.observation.cores.step_s; // nobody beside it
+    take_cores(3);
+    check_near(calibration.costs.crowding, 1.2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codes_show_what_bytes_are_carried_for),
+        cmocka_unit_test(nothing_is_carried_of_what_is_lent),
+        cmocka_unit_test(computing_is_slower_beside_others_with_codes_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
