@@ -139,6 +139,11 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
                          spread->kind == SPREAD_NONE          ? ", which is none"
                          : spread->kind == SPREAD_EXPONENTIAL ? ", exponential"
                                                               : ", uniform");
+    if (spread_mean_s(spread) > costs_compute_s(&made->costs)) {
+        log_warn("%s: steps take %s at least, and %s more in the mean, so these costs say little; "
+                 "calibrate where nothing else runs",
+                 maker->narrowest->folder.path, least, more);
+    }
     return STATUS_OK;
 }
 

@@ -45,10 +45,11 @@ struct fit_spread fit_spread(const double *times_s, size_t count)
         fit.spread.kind = SPREAD_UNIFORM;
         fit.spread.most_s = width * (n + 1) / (n - 1);
     }
-    double added = spread_mean_s(&fit.spread);
-    if (added > mean) { // of few times that lie far apart
-        spread_scale(&fit.spread, mean / added);
-        added = mean;
+    // Of few times that lie far apart, the least is below 0 by this, and nothing takes no time.
+    double added = spread_mean_s(&fit.spread), most_added = mean - least / 2;
+    if (added > most_added) {
+        spread_scale(&fit.spread, most_added / added);
+        added = most_added;
     }
     fit.least_s = mean - added;
     return fit;

@@ -20,7 +20,8 @@ struct fit_spread {
 double fit_mean_error(const double *times_s, size_t count);
 
 /* Of at least one time. Of an exponential and of a uniform distribution the one is taken under
- * which the times are likelier; its least value and width are the unbiased estimates. */
+ * which the times are likelier; its least value and width are the unbiased estimates, but the least
+ * is not below half of the smallest time. */
 struct fit_spread fit_spread(const double *times_s, size_t count);
 
 struct fit_point {
