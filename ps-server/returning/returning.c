@@ -8,6 +8,7 @@
 #include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/returning/returning_places.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,9 +281,8 @@ static bool are_all_back(const struct membership *membership)
     return membership_everybody_is(membership, SLOT_CONNECTED);
 }
 
-/* If that was the last one. */
-static void look_for_all(const struct returning *returning, struct generation *generation,
-                         struct coordinator *coordinator, uint64_t now_ms)
+void returning_look_for_all(const struct returning *returning, struct generation *generation,
+                            struct coordinator *coordinator, uint64_t now_ms)
 {
     if (!are_all_back(&coordinator->membership)) {
         return;
@@ -294,7 +294,7 @@ static void look_for_all(const struct returning *returning, struct generation *g
     }
 }
 
-static void note_number(struct generation *generation, const struct sender *at, uint32_t number)
+static void set_number(struct generation *generation, const struct sender *at, uint32_t number)
 {
     at->slot->number = number;
     if (at->role == ROLE_WORKER) {
@@ -302,6 +302,16 @@ static void note_number(struct generation *generation, const struct sender *at, 
     } else if (at->index < generation->server_count) {
         generation->servers[at->index] = number;
     }
+}
+
+void returning_note_number(struct generation *generation, const struct membership *membership,
+                           const struct sender *at, uint32_t number)
+{
+    struct sender other = membership_called(membership, at->role, number);
+    if (other.slot != NULL && other.slot != at->slot && other.slot->state == SLOT_FREE) {
+        set_number(generation, &other, at->slot->number); // it was a guess
+    }
+    set_number(generation, at, number);
 }
 
 /* Notes what all members say of the time without a coordinator. */
@@ -372,7 +382,7 @@ static bool take_place(struct returning *returning, struct generation *generatio
     struct sender at = membership_member(membership, member.role, back->rank);
     bool is_worker = member.role == ROLE_WORKER;
     uint32_t index;
-    note_number(generation, &at, member.rank);
+    returning_note_number(generation, membership, &at, member.rank);
     member.has_rank = true;
     if (membership_join(membership, &member, peer, now_ms, &index, &refusal) != STATUS_OK) {
         return false;
@@ -398,7 +408,7 @@ bool returning_take(struct returning *returning, struct generation *generation,
         if (is_gathering && at.slot->is_asked_back) {
             at.slot->is_asked_back = false;
             take_words(returning, generation, coordinator, &at, back, now_ms);
-            look_for_all(returning, generation, coordinator, now_ms);
+            returning_look_for_all(returning, generation, coordinator, now_ms);
         }
         return true; // or said twice
     }
@@ -419,63 +429,6 @@ bool returning_take(struct returning *returning, struct generation *generation,
     coordinator_port_say(&coordinator->port, false, "%s %u is back: host=%s pid=%llu",
                          role_name(member->role), member->rank, member->host,
                          (unsigned long long)member->process_id);
-    return true;
-}
-
-/* The slot that one has been given which asks to join, or may be given. NULL: there is none. */
-static struct sender place_of(const struct returning *returning,
-                              const struct coordinator *coordinator, uint64_t peer,
-                              const struct wire_member *member)
-{
-    const struct sender none = {NULL, member->role, 0};
-    const struct membership *membership = &coordinator->membership;
-    struct sender known;
-    if (membership_find(membership, peer, &known)) {
-        return known;
-    }
-    const struct job *job = coordinator->job;
-    bool is_worker = member->role == ROLE_WORKER;
-    // The coordinator's own server is never lost without it. A server's first thread joins for all.
-    bool is_own = !is_worker && member->rank == 0 && job_first_server(job) == 0;
-    bool is_thread = !is_worker && member->rank >= job_first_server(job) + job->servers;
-    bool is_known = is_worker ? returning->has_workers : is_own || returning->has_servers;
-    if (!member->has_rank || !is_known || is_thread) {
-        return none;
-    }
-    known = membership_called(membership, member->role, member->rank);
-    return known.slot != NULL && known.slot->state == SLOT_FREE ? known : none;
-}
-
-bool returning_take_join(struct returning *returning, struct generation *generation,
-                         struct coordinator *coordinator, uint64_t peer, const struct message *join,
-                         uint64_t now_ms)
-{
-    struct membership *membership = &coordinator->membership;
-    struct wire_member member = *join->member;
-    struct membership_refusal refusal;
-    struct sender at = place_of(returning, coordinator, peer, &member);
-    if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL) {
-        return false;
-    }
-    bool is_new = at.slot->state == SLOT_FREE;
-    uint32_t stride = at.role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
-    for (struct sender seat = at; seat.slot != NULL;
-         seat = membership_member(membership, at.role, seat.index + stride)) {
-        uint32_t index;
-        member.rank = seat.slot->number;
-        if (is_new &&
-            membership_join(membership, &member, peer, now_ms, &index, &refusal) == STATUS_OK) {
-            slot_enter(membership, seat.slot, SLOT_CONNECTED, now_ms);
-        }
-        slot_hear(seat.slot, 0, now_ms);
-    }
-    returning->is_anew = true;
-    const struct message answer = {.kind = MESSAGE_REFUSE,
-                                   .reason = STATUS_AGAIN,
-                                   .rank = join->member->rank,
-                                   .text = "the job goes on soon, and takes this member in then"};
-    coordinator_port_send(&coordinator->port, peer, &answer);
-    look_for_all(returning, generation, coordinator, now_ms);
     return true;
 }
 

@@ -17,7 +17,9 @@
  * which goes on from the newest checkpoint. So it is where a shard was lost with the coordinator:
  * the shard that the new one has joins, and comes back to nothing. It counts as being back, and so
  * does a process that somebody has started in the place of another one, if its number shows which
- * that was: numbers are those of slots as long as nobody was lost. */
+ * that was: numbers are those of slots as long as nobody was lost. Later, a worker that has
+ * trained, or a server, which joins since it was told to before the coordinator was lost, has a
+ * place, too, and any free slot serves: the next generation is dealt anew. */
 #ifndef PS_SERVER_RETURNING_RETURNING_H
 #define PS_SERVER_RETURNING_RETURNING_H
 
