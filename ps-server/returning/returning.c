@@ -294,6 +294,15 @@ void returning_look_for_all(const struct returning *returning, struct generation
     }
 }
 
+void returning_settle(const struct returning *returning, struct coordinator *coordinator)
+{
+    bool has_begun = !coordinator->is_returned || coordinator->started_ms > 0;
+    if (!has_begun && !are_all_back(&coordinator->membership)) { // otherwise see begin_anew
+        tell_sum(returning, coordinator);
+        share_commit(returning, coordinator);
+    }
+}
+
 static void set_number(struct generation *generation, const struct sender *at, uint32_t number)
 {
     at->slot->number = number;

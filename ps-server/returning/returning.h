@@ -112,6 +112,11 @@ bool returning_take_join(struct returning *returning, struct generation *generat
                          struct coordinator *coordinator, uint64_t peer, const struct message *join,
                          uint64_t now_ms);
 
+/* The next generation begins, before all are back or for any other reason. Those who are back learn
+ * what some of them know: the newest sum, and with it the newest commit of a program, which is then
+ * that of all of them. */
+void returning_settle(const struct returning *returning, struct coordinator *coordinator);
+
 void returning_finish(struct returning *returning); // zeroed is fine
 
 #endif

@@ -373,6 +373,37 @@ static void one_that_has_trained_has_a_place_though_it_comes_by_join(void **stat
     }
 }
 
+static void a_commit_that_some_know_of_counts_for_all_that_are_left(void **state)
+{
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    for (uint32_t known = 0; known < 2; known++) {
+        begin_external(&back, true);
+        struct coordinator *coordinator = &back.story.coordinator;
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            bool knows = known > 0 && rank == 1;
+            back.back.sum_round = knows ? 3 : 2;
+            back.back.has_commit = knows;
+            back.back.commit_step = knows ? 12 : 0;
+            assert_true(comeback_take(&back, rank, 20, 100));
+        }
+        const struct sender lost = membership_member(&coordinator->membership, ROLE_WORKER, 2);
+        generation_lose(coordinator, STATUS_UNREACHABLE, "worker 2 did not come back", &lost, 100);
+        assert_int_equal(coordinator->verdict, STATUS_AGAIN);
+        returning_settle(&back.returning, coordinator);
+        story_call_back(&back.story, 100);
+        uint32_t told = comeback_first_sent(&back, MESSAGE_SUM);
+        assert_true(told < comeback_first_sent(&back, MESSAGE_STOP));
+        assert_int_equal(coordinator->commit_step, known ? 12 : 0);
+        assert_int_equal(generation_next(coordinator, &next), STATUS_OK);
+        assert_int_equal(next.process_count, 2);
+        assert_true(next.workers[0].has_commit == known && next.workers[1].has_commit == known);
+        generation_finish(&next);
+        comeback_end(&back);
+    }
+}
+
 /* Two are back, the third one is about to come, and nothing is heard of any. */
 static void one_that_is_cut_off_while_members_come_back_gives_up_nobody(void **state)
 {
@@ -448,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
         cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
         cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),
+        cmocka_unit_test(a_commit_that_some_know_of_counts_for_all_that_are_left),
         cmocka_unit_test(who_has_lost_its_connection_alone_has_missed_nobody),
         cmocka_unit_test(one_that_has_trained_has_a_place_though_it_comes_by_join),
     };
