@@ -48,7 +48,7 @@ static struct sender free_place(const struct coordinator *coordinator, enum memb
 }
 
 /* The slot that one has been given which asks to join, or may be given. NULL: there is none. Who
- * has trained was in the job, and has a slot, though it is not certain which. */
+ * was in the job before has a slot, though it is not certain which. */
 static struct sender place_of(const struct returning *returning,
                               const struct coordinator *coordinator, uint64_t peer,
                               const struct message *join)
@@ -61,7 +61,7 @@ static struct sender place_of(const struct returning *returning,
     if (membership_find(membership, peer, &known)) {
         return known;
     }
-    bool was_there = member->role == ROLE_SERVER || join->step > 0;
+    bool was_there = member->role == ROLE_SERVER || join->generation > 0;
     if (!member->has_rank || is_thread(returning, job, member)) {
         return none;
     }
