@@ -112,6 +112,12 @@ static bool take_model(struct coordinator *coordinator, const struct message *ba
     return true;
 }
 
+/* Whether a member that comes back has a commit if any of them has: see share_commit. */
+static bool may_have_commit(const struct coordinator *coordinator, enum member_role role)
+{
+    return role == ROLE_WORKER && job_may_commit(coordinator->job);
+}
+
 void returning_begin(struct returning *returning, const struct message *back, const struct job *own,
                      struct generation *generation, struct coordinator *coordinator)
 {
@@ -126,6 +132,9 @@ void returning_begin(struct returning *returning, const struct message *back, co
     }
     coordinator->is_returned = true;
     generation_begin(generation, coordinator);
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        coordinator->membership.workers[i].has_commit = may_have_commit(coordinator, ROLE_WORKER);
+    }
     for (uint32_t i = 0; back->generation == 0 && i < coordinator->membership.server_count; i++) {
         // Of threads: see generation.h.
         coordinator->membership.servers[i].number = job_first_server(coordinator->job) + i;
@@ -213,7 +222,7 @@ static void share_commit(const struct returning *returning, struct coordinator *
     struct membership *membership = &coordinator->membership;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];
-        slot->has_commit = slot->has_commit && returning->has_commit;
+        slot->has_commit = slot->has_commit && slot->state != SLOT_FREE && returning->has_commit;
     }
     if (job_may_commit(coordinator->job)) {
         coordinator->begin_step = returning->begin_step;
@@ -389,7 +398,6 @@ static bool take_place(struct returning *returning, struct generation *generatio
     struct membership_refusal refusal;
     struct wire_member member = *back->member;
     struct sender at = membership_member(membership, member.role, back->rank);
-    bool is_worker = member.role == ROLE_WORKER;
     uint32_t index;
     returning_note_number(generation, membership, &at, member.rank);
     member.has_rank = true;
@@ -397,7 +405,7 @@ static bool take_place(struct returning *returning, struct generation *generatio
         return false;
     }
     at = membership_member(membership, member.role, index);
-    at.slot->has_commit = is_worker; // if any of them has one: see share_commit
+    at.slot->has_commit = may_have_commit(coordinator, member.role);
     note_peer(generation, &at, peer);
     slot_enter(membership, at.slot, SLOT_CONNECTED, now_ms);
     take_words(returning, generation, coordinator, &at, back, now_ms);

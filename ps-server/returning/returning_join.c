@@ -95,6 +95,7 @@ static void take_seats(const struct returning *returning, struct generation *gen
         if (is_new &&
             membership_join(membership, &member, peer, now_ms, &index, &refusal) == STATUS_OK) {
             slot_enter(membership, seat.slot, SLOT_CONNECTED, now_ms);
+            seat.slot->has_commit = false; // nobody knows whether it has the newest
         }
         slot_hear(seat.slot, 0, now_ms);
     }
