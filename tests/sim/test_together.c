@@ -1,6 +1,6 @@
-/* Jobs that lose their coordinator and others at about the same time, in virtual time: drawn from
- * seeds: no other is lost sooner than the coordinator. A launcher starts that again, and tells it
- * who has ended. Some have lost a worker long before. Then this holds:
+/* Jobs that lose their coordinator and others at about the same time, in virtual time, drawn from
+ * seeds. A launcher starts the coordinator again, and tells it who has ended. Some have lost a
+ * worker long before. Then this holds:
  *
  *     it ends       within seconds, though --lost-after is longer: nobody waits for who has ended
  *     it is true    the job completes, on every worker that is left with the parameters of an
@@ -116,6 +116,9 @@ static struct plan draw_plan(uint64_t seed)
     for (uint32_t i = 0; i < 2; i++) {
         uint64_t around_ns = draw(&drawing, 2) == 0 ? 10 * MS_NS : 400 * MS_NS;
         drawn.victim_ns[i] = drawn.at_ns + draw(&drawing, around_ns);
+        if (draw(&drawing, 2) == 0) { // or sooner: the others join anew meanwhile
+            drawn.victim_ns[i] -= around_ns < drawn.at_ns ? draw(&drawing, around_ns) : 0;
+        }
     }
     if (drawn.shape.workers == 4 && draw(&drawing, 2) == 0) {
         drawn.early = servers + (uint32_t)draw(&drawing, 4);
