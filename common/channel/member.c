@@ -190,10 +190,12 @@ static enum status take_welcome(struct member *member, const struct message *wel
     return STATUS_OK;
 }
 
+/* Asks to join. Of the generation nothing is said but whether there was one before for it. */
 static enum status ask(struct member *member)
 {
     struct message join = {.kind = MESSAGE_JOIN,
                            .step = member->made_step,
+                           .generation = member->outlast_ms > 0,
                            .member = &member->self,
                            .text = RINGSIDE_VERSION};
     enum status status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);

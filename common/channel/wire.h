@@ -89,7 +89,8 @@ struct message {
                              // PARAMS: whose these are, or how many marks were passed
     uint64_t patience_ms;    // HEARTBEAT of the coordinator: how long it may be silent; 0: not said
     uint64_t flow;           // its number in a timeline; 0: it is in none
-    uint32_t generation;     // WELCOME, BACK: how often the job has gone on with other processes
+    uint32_t generation;     // WELCOME, BACK: how often the job has gone on with other processes;
+                             // JOIN: not 0, if it was in the job before
     uint32_t term;           // GO: how many coordinators have taken its members in since
     enum status reason;      // HEARTBEAT with AGAIN: the coordinator has begun anew: say BACK
     const char *text;        // never NULL after decode

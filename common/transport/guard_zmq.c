@@ -26,7 +26,8 @@
     (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | \
      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
 
-static const char why_unknown[] = "it does not speak the protocol of this job";
+static const char why_unknown[] =
+    "it ended before it said anything: a stranger, or a member that has connected anew";
 
 enum status guard_begin(struct guard *guard, void *context, const struct security *security)
 {

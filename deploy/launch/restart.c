@@ -408,6 +408,19 @@ uint64_t restart_due(struct launch *launch)
     return start_ms < end_ms ? start_ms : end_ms;
 }
 
+/* Workers that are to be started again, and for which the coordinator has left no restart, are not:
+ * it comes first. */
+static void drop_plans(struct launch *launch)
+{
+    for (size_t i = launch->members.count; i-- > 1;) {
+        struct member *member = &launch->members.list[i];
+        bool is_too_many = launch->restarts + count_planned(launch) > launch->options->restarts;
+        if (is_too_many && is_planned(member) && !member->is_replacement) {
+            member->restart_ms = 0;
+        }
+    }
+}
+
 void restart_begin_return(struct launch *launch, const char *reason)
 {
     forget_fault(launch);
@@ -415,6 +428,7 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->why_ended[0] = '\0';
     launch->restarts++;
     launch->returns++;
+    drop_plans(launch);
     launch->is_ending = false;
     note_restart(launch);
     launch->is_returning = launch->has_begun;

@@ -62,7 +62,8 @@ void restart_explain_end(const struct launch *launch, char *ret_reason, size_t r
 /* Does that and restart_members. Returns when the next of it is due. */
 uint64_t restart_due(struct launch *launch);
 
-/* Makes ready for that, for the reason that the sentence is. */
+/* Makes ready for that, for the reason that the sentence is. It comes before workers that are to be
+ * started again: those for which no restart is left are not. */
 void restart_begin_return(struct launch *launch, const char *reason);
 
 /* After all members have ended: whether the job is started again as a whole. */

@@ -87,7 +87,7 @@ static void keep_links(const struct course *course, const double *before, const 
     double *bytes = course->extent->link_bytes;
     bool is_reduced = course->network != course->whole;
     for (uint32_t i = 0; i < course->whole->link_count; i++) {
-        bytes[i] = is_reduced ? NAN : 0;
+        bytes[i] = is_reduced ? (double)NAN : 0;
     }
     for (uint32_t w = 0; w < course->simulated && is_reduced; w++) {
         know_host(course, w, bytes);

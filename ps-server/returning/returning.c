@@ -8,6 +8,7 @@
 #include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/returning/returning_places.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,12 @@ static bool take_model(struct coordinator *coordinator, const struct message *ba
     return true;
 }
 
+/* Whether a member that comes back has a commit if any of them has: see share_commit. */
+static bool may_have_commit(const struct coordinator *coordinator, enum member_role role)
+{
+    return role == ROLE_WORKER && job_may_commit(coordinator->job);
+}
+
 void returning_begin(struct returning *returning, const struct message *back, const struct job *own,
                      struct generation *generation, struct coordinator *coordinator)
 {
@@ -125,6 +132,9 @@ void returning_begin(struct returning *returning, const struct message *back, co
     }
     coordinator->is_returned = true;
     generation_begin(generation, coordinator);
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        coordinator->membership.workers[i].has_commit = may_have_commit(coordinator, ROLE_WORKER);
+    }
     for (uint32_t i = 0; back->generation == 0 && i < coordinator->membership.server_count; i++) {
         // Of threads: see generation.h.
         coordinator->membership.servers[i].number = job_first_server(coordinator->job) + i;
@@ -212,7 +222,7 @@ static void share_commit(const struct returning *returning, struct coordinator *
     struct membership *membership = &coordinator->membership;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];
-        slot->has_commit = slot->has_commit && returning->has_commit;
+        slot->has_commit = slot->has_commit && slot->state != SLOT_FREE && returning->has_commit;
     }
     if (job_may_commit(coordinator->job)) {
         coordinator->begin_step = returning->begin_step;
@@ -280,9 +290,8 @@ static bool are_all_back(const struct membership *membership)
     return membership_everybody_is(membership, SLOT_CONNECTED);
 }
 
-/* If that was the last one. */
-static void look_for_all(const struct returning *returning, struct generation *generation,
-                         struct coordinator *coordinator, uint64_t now_ms)
+void returning_look_for_all(const struct returning *returning, struct generation *generation,
+                            struct coordinator *coordinator, uint64_t now_ms)
 {
     if (!are_all_back(&coordinator->membership)) {
         return;
@@ -294,7 +303,16 @@ static void look_for_all(const struct returning *returning, struct generation *g
     }
 }
 
-static void note_number(struct generation *generation, const struct sender *at, uint32_t number)
+void returning_settle(const struct returning *returning, struct coordinator *coordinator)
+{
+    bool has_begun = !coordinator->is_returned || coordinator->started_ms > 0;
+    if (!has_begun && !are_all_back(&coordinator->membership)) { // otherwise see begin_anew
+        tell_sum(returning, coordinator);
+        share_commit(returning, coordinator);
+    }
+}
+
+static void set_number(struct generation *generation, const struct sender *at, uint32_t number)
 {
     at->slot->number = number;
     if (at->role == ROLE_WORKER) {
@@ -302,6 +320,16 @@ static void note_number(struct generation *generation, const struct sender *at, 
     } else if (at->index < generation->server_count) {
         generation->servers[at->index] = number;
     }
+}
+
+void returning_note_number(struct generation *generation, const struct membership *membership,
+                           const struct sender *at, uint32_t number)
+{
+    struct sender other = membership_called(membership, at->role, number);
+    if (other.slot != NULL && other.slot != at->slot && other.slot->state == SLOT_FREE) {
+        set_number(generation, &other, at->slot->number); // it was a guess
+    }
+    set_number(generation, at, number);
 }
 
 /* Notes what all members say of the time without a coordinator. */
@@ -370,15 +398,14 @@ static bool take_place(struct returning *returning, struct generation *generatio
     struct membership_refusal refusal;
     struct wire_member member = *back->member;
     struct sender at = membership_member(membership, member.role, back->rank);
-    bool is_worker = member.role == ROLE_WORKER;
     uint32_t index;
-    note_number(generation, &at, member.rank);
+    returning_note_number(generation, membership, &at, member.rank);
     member.has_rank = true;
     if (membership_join(membership, &member, peer, now_ms, &index, &refusal) != STATUS_OK) {
         return false;
     }
     at = membership_member(membership, member.role, index);
-    at.slot->has_commit = is_worker; // if any of them has one: see share_commit
+    at.slot->has_commit = may_have_commit(coordinator, member.role);
     note_peer(generation, &at, peer);
     slot_enter(membership, at.slot, SLOT_CONNECTED, now_ms);
     take_words(returning, generation, coordinator, &at, back, now_ms);
@@ -398,7 +425,7 @@ bool returning_take(struct returning *returning, struct generation *generation,
         if (is_gathering && at.slot->is_asked_back) {
             at.slot->is_asked_back = false;
             take_words(returning, generation, coordinator, &at, back, now_ms);
-            look_for_all(returning, generation, coordinator, now_ms);
+            returning_look_for_all(returning, generation, coordinator, now_ms);
         }
         return true; // or said twice
     }
@@ -419,63 +446,6 @@ bool returning_take(struct returning *returning, struct generation *generation,
     coordinator_port_say(&coordinator->port, false, "%s %u is back: host=%s pid=%llu",
                          role_name(member->role), member->rank, member->host,
                          (unsigned long long)member->process_id);
-    return true;
-}
-
-/* The slot that one has been given which asks to join, or may be given. NULL: there is none. */
-static struct sender place_of(const struct returning *returning,
-                              const struct coordinator *coordinator, uint64_t peer,
-                              const struct wire_member *member)
-{
-    const struct sender none = {NULL, member->role, 0};
-    const struct membership *membership = &coordinator->membership;
-    struct sender known;
-    if (membership_find(membership, peer, &known)) {
-        return known;
-    }
-    const struct job *job = coordinator->job;
-    bool is_worker = member->role == ROLE_WORKER;
-    // The coordinator's own server is never lost without it. A server's first thread joins for all.
-    bool is_own = !is_worker && member->rank == 0 && job_first_server(job) == 0;
-    bool is_thread = !is_worker && member->rank >= job_first_server(job) + job->servers;
-    bool is_known = is_worker ? returning->has_workers : is_own || returning->has_servers;
-    if (!member->has_rank || !is_known || is_thread) {
-        return none;
-    }
-    known = membership_called(membership, member->role, member->rank);
-    return known.slot != NULL && known.slot->state == SLOT_FREE ? known : none;
-}
-
-bool returning_take_join(struct returning *returning, struct generation *generation,
-                         struct coordinator *coordinator, uint64_t peer, const struct message *join,
-                         uint64_t now_ms)
-{
-    struct membership *membership = &coordinator->membership;
-    struct wire_member member = *join->member;
-    struct membership_refusal refusal;
-    struct sender at = place_of(returning, coordinator, peer, &member);
-    if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL) {
-        return false;
-    }
-    bool is_new = at.slot->state == SLOT_FREE;
-    uint32_t stride = at.role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
-    for (struct sender seat = at; seat.slot != NULL;
-         seat = membership_member(membership, at.role, seat.index + stride)) {
-        uint32_t index;
-        member.rank = seat.slot->number;
-        if (is_new &&
-            membership_join(membership, &member, peer, now_ms, &index, &refusal) == STATUS_OK) {
-            slot_enter(membership, seat.slot, SLOT_CONNECTED, now_ms);
-        }
-        slot_hear(seat.slot, 0, now_ms);
-    }
-    returning->is_anew = true;
-    const struct message answer = {.kind = MESSAGE_REFUSE,
-                                   .reason = STATUS_AGAIN,
-                                   .rank = join->member->rank,
-                                   .text = "the job goes on soon, and takes this member in then"};
-    coordinator_port_send(&coordinator->port, peer, &answer);
-    look_for_all(returning, generation, coordinator, now_ms);
     return true;
 }
 

@@ -17,7 +17,9 @@
  * which goes on from the newest checkpoint. So it is where a shard was lost with the coordinator:
  * the shard that the new one has joins, and comes back to nothing. It counts as being back, and so
  * does a process that somebody has started in the place of another one, if its number shows which
- * that was: numbers are those of slots as long as nobody was lost. */
+ * that was: numbers are those of slots as long as nobody was lost. Later, a worker that has
+ * trained, or a server, which joins since it was told to before the coordinator was lost, has a
+ * place, too, and any free slot serves: the next generation is dealt anew. */
 #ifndef PS_SERVER_RETURNING_RETURNING_H
 #define PS_SERVER_RETURNING_RETURNING_H
 
@@ -109,6 +111,11 @@ bool returning_take(struct returning *returning, struct generation *generation,
 bool returning_take_join(struct returning *returning, struct generation *generation,
                          struct coordinator *coordinator, uint64_t peer, const struct message *join,
                          uint64_t now_ms);
+
+/* The next generation begins, before all are back or for any other reason. Those who are back learn
+ * what some of them know: the newest sum, and with it the newest commit of a program, which is then
+ * that of all of them. */
+void returning_settle(const struct returning *returning, struct coordinator *coordinator);
 
 void returning_finish(struct returning *returning); // zeroed is fine
 

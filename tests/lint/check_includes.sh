@@ -152,7 +152,7 @@ common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_ef
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)
 ps-server/shard/(credits|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
 ps-server/live/live_fill
-ps-server/returning/(ended|returning(_connection|_job)?)
+ps-server/returning/(ended|returning(_connection|_job|_join)?)
 ps-server/record/(live_line|metrics)
 deploy/export/tensors
 deploy/system/advice

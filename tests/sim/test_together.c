@@ -117,6 +117,9 @@ static struct plan draw_plan(uint64_t seed)
     for (uint32_t i = 0; i < 2; i++) {
         uint64_t around_ns = draw(&drawing, 2) == 0 ? 10 * MS_NS : 400 * MS_NS;
         drawn.victim_ns[i] = drawn.at_ns + draw(&drawing, around_ns);
+        if (draw(&drawing, 2) == 0) { // or sooner: the others join anew meanwhile
+            drawn.victim_ns[i] -= around_ns < drawn.at_ns ? draw(&drawing, around_ns) : 0;
+        }
     }
     if (drawn.shape.workers == 4 && draw(&drawing, 2) == 0) {
         drawn.early = servers + (uint32_t)draw(&drawing, 4);

@@ -172,7 +172,7 @@ enum status study_links_complete(const struct basis *basis, double *link_bytes)
         double up = side_mean(&sides[SIDE_UP]), down = side_mean(&sides[SIDE_DOWN]);
         fill(&link_bytes[host->up], up, is_ring ? down : (double)NAN);
         fill(&link_bytes[host->down], down, is_ring ? up : (double)NAN);
-        fill(&link_bytes[host->memory], side_mean(&sides[SIDE_MEMORY]), NAN);
+        fill(&link_bytes[host->memory], side_mean(&sides[SIDE_MEMORY]), (double)NAN);
     }
     groups_finish(&groups);
     return status;

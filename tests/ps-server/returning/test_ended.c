@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <string.h>
 
 #define NOW_MS 100
@@ -225,6 +226,29 @@ static void news_of_a_member_that_is_back_is_a_loss_like_any_other(void **state)
     assert_false(hear(LAUNCHER_LOST, ROLE_WORKER, 2));
 }
 
+/* Of a program that commits, others may have what it has committed. */
+static void one_that_ends_before_the_others_are_back_is_done_without(void **state)
+{
+    (void)state;
+    for (uint32_t commits = 0; commits < 2; commits++) {
+        struct coordinator *coordinator = &back.story.coordinator;
+        if (commits) {
+            back.story.job.on_loss = ON_LOSS_COMMIT;
+            snprintf(back.story.job.model, sizeof(back.story.job.model), "external:mine");
+            const struct message first = comeback_say(&back, 0, 20);
+            returning_begin(&back.returning, &first, &back.story.job, &back.generation,
+                            coordinator);
+            back.back.has_commit = true;
+        }
+        assert_true(comeback_take(&back, 0, 20, NOW_MS));
+        const struct sender lost = membership_member(&coordinator->membership, ROLE_WORKER, 0);
+        generation_lose_killed(coordinator, "worker 0 was killed", &lost, NOW_MS);
+        assert_int_equal(coordinator->verdict, STATUS_AGAIN);
+        comeback_end(&back);
+        comeback_begin(&back, NOW_MS);
+    }
+}
+
 #define ENDED_TEST(function) cmocka_unit_test_setup_teardown(function, begin_ring, end_comeback)
 
 int main(void)
@@ -237,6 +261,7 @@ int main(void)
         ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
         ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
         ENDED_TEST(one_in_whose_place_another_is_started_is_awaited),
+        ENDED_TEST(one_that_ends_before_the_others_are_back_is_done_without),
         ENDED_TEST(a_server_is_given_up_likewise),
         ENDED_TEST(news_of_a_member_that_is_back_is_a_loss_like_any_other),
     };

@@ -322,6 +322,88 @@ static void a_commit_that_some_know_of_counts_for_all(void **state)
     }
 }
 
+/* The job had four workers and has lost worker 1: workers 0, 2 and 3 have slots 0, 1 and 2. */
+static void begin_with_three(struct comeback *back)
+{
+    comeback_begin(back, 100);
+    struct job own = back->story.job;
+    own.workers = own.processes = COMEBACK_WORKERS + 1;
+    const struct message first = comeback_say(back, 0, 20);
+    returning_begin(&back->returning, &first, &own, &back->generation, &back->story.coordinator);
+}
+
+static bool take_numbered(struct comeback *back, uint32_t slot, uint32_t number)
+{
+    const struct message message = comeback_say(back, slot, 20);
+    back->member.rank = number;
+    return comeback_hear(back, 10 + number, &message, 100);
+}
+
+/* It was told to join the next generation, before the coordinator was lost. */
+static bool join_again(struct comeback *back, uint32_t number)
+{
+    comeback_say(back, number, 0);
+    const struct message message = {
+        .kind = MESSAGE_JOIN, .generation = 1, .text = RINGSIDE_VERSION, .member = &back->member};
+    return returning_take_join(&back->returning, &back->generation, &back->story.coordinator,
+                               10 + number, &message, 100);
+}
+
+static void one_that_was_there_has_a_place_though_it_comes_by_join(void **state)
+{
+    static const uint32_t numbers[] = {0, 2, 3};
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    for (uint32_t order = 0; order < 2; order++) {
+        begin_with_three(&back);
+        assert_true(order > 0 || take_numbered(&back, 2, 3));
+        assert_true(join_again(&back, 2)); // as a newcomer, its place would stay free
+        assert_true(order == 0 || take_numbered(&back, 2, 3) || join_again(&back, 3));
+        assert_true(take_numbered(&back, 0, 0) || join_again(&back, 0));
+        assert_int_equal(back.story.coordinator.state, COORDINATOR_RENEWING);
+        assert_int_equal(generation_next(&back.story.coordinator, &next), STATUS_OK);
+        assert_int_equal(next.process_count, 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(next.workers[i].number, numbers[i]);
+        }
+        assert_int_equal(next.workers_lost, 0);
+        generation_finish(&next);
+        comeback_end(&back);
+    }
+}
+
+static void a_commit_that_some_know_of_counts_for_all_that_are_left(void **state)
+{
+    struct comeback back;
+    struct generation next;
+    (void)state;
+    for (uint32_t known = 0; known < 2; known++) {
+        begin_external(&back, true);
+        struct coordinator *coordinator = &back.story.coordinator;
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            bool knows = known > 0 && rank == 1;
+            back.back.sum_round = knows ? 3 : 2;
+            back.back.has_commit = knows;
+            back.back.commit_step = knows ? 12 : 0;
+            assert_true(comeback_take(&back, rank, 20, 100));
+        }
+        const struct sender lost = membership_member(&coordinator->membership, ROLE_WORKER, 2);
+        generation_lose(coordinator, STATUS_UNREACHABLE, "worker 2 did not come back", &lost, 100);
+        assert_int_equal(coordinator->verdict, STATUS_AGAIN);
+        returning_settle(&back.returning, coordinator);
+        story_call_back(&back.story, 100);
+        uint32_t told = comeback_first_sent(&back, MESSAGE_SUM);
+        assert_true(told < comeback_first_sent(&back, MESSAGE_STOP));
+        assert_int_equal(coordinator->commit_step, known ? 12 : 0);
+        assert_int_equal(generation_next(coordinator, &next), STATUS_OK);
+        assert_int_equal(next.process_count, 2);
+        assert_true(next.workers[0].has_commit == known && next.workers[1].has_commit == known);
+        generation_finish(&next);
+        comeback_end(&back);
+    }
+}
+
 /* Two are back, the third one is about to come, and nothing is heard of any. */
 static void one_that_is_cut_off_while_members_come_back_gives_up_nobody(void **state)
 {
@@ -396,7 +478,9 @@ int main(void)
         cmocka_unit_test(a_program_that_cannot_begin_anew_ends_and_says_how_it_could),
         cmocka_unit_test(the_optimizer_of_a_program_is_known_again),
         cmocka_unit_test(a_commit_that_some_know_of_counts_for_all),
+        cmocka_unit_test(a_commit_that_some_know_of_counts_for_all_that_are_left),
         cmocka_unit_test(who_has_lost_its_connection_alone_has_missed_nobody),
+        cmocka_unit_test(one_that_was_there_has_a_place_though_it_comes_by_join),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
