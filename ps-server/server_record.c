@@ -60,6 +60,17 @@ static enum status prepare_restart(struct server *server)
     return recorder_remove_results(server->recorder);
 }
 
+/* Of a run that is resumed by hand: its checkpoint does not know of losses behind it. */
+static void take_totals(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    struct history_entry past = {
+        .restarts = coordinator->resume != NULL ? coordinator->resume->restarts : 0};
+    history_complete_entry(server->options->resume, &past);
+    coordinator->restarts_before = past.restarts;
+    coordinator->workers_lost = past.workers_lost;
+}
+
 void server_note_restart(struct server *server, uint64_t step)
 {
     if (!server->is_again || server->is_restart_noted || server->recorder == NULL) {
@@ -88,6 +99,9 @@ enum status server_open_record(struct server *server)
     enum status status = recorder_create(&record, &server->recorder);
     server->is_again =
         options->goes_on && (options->restarted[0] != '\0' || history_has_run(folder));
+    if (status == STATUS_OK && !server->is_again && options->resume[0] != '\0') {
+        take_totals(server);
+    }
     return status == STATUS_OK && server->is_again ? prepare_restart(server) : status;
 }
 

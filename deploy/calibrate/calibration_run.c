@@ -143,6 +143,13 @@ static enum status take_summary(struct calibration_run *run)
         free(reason);
         return STATUS_INVALID;
     }
+    if (run_folder_number(&run->folder, "workers_lost") > 0 ||
+        json_array_size(json_object_get(run->folder.details, "recoveries")) > 0) {
+        log_error("%s has lost processes, or taken new ones in: some of its steps were made with "
+                  "others than the rest; calibrate from a run that has not",
+                  path);
+        return STATUS_INVALID;
+    }
     run_folder_value(&run->folder, "model", model, sizeof(model));
     if (strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0) {
         log_error("%s is of a program of one's own (%s), whose layers Ringside does not see; "

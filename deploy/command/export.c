@@ -48,7 +48,7 @@ static const struct option rows[] = {
      FIELD(CHOICE, format),
      .fallback = "npz",
      .choices = formats,
-     .help = "kind of file"},
+     .help = "kind of file; without it, a FILE that ends in .safetensors is one"},
     {.name = "names",
      FIELD(CHOICE, names),
      .fallback = "torch",
@@ -62,6 +62,12 @@ static const struct option rows[] = {
      .metavar = "NAME[:PATH]",
      .help = "where the job's data are now, for a checkpoint that does not describe its model"},
 };
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t length = strlen(text), of_end = strlen(end);
+    return length >= of_end && strcmp(text + length - of_end, end) == 0;
+}
 
 /* The layers of the model: from the checkpoint, or from a worker. NULL, logged. */
 static json_t *describe_model(const struct checkpoint_reader *checkpoint, const struct job *job)
@@ -142,7 +148,7 @@ enum exit_code command_export(int argc, char **argv)
         .summary = "Writes the parameters of the newest whole checkpoint of a run, or of the one "
                    "that is named, and\nwhat batch normalisation has learned, for PyTorch or Keras "
                    "to load.",
-        .example = "  ringside export runs/a --format safetensors --out lenet5.safetensors\n"
+        .example = "  ringside export runs/a --out lenet5.safetensors\n"
                    "  ringside export runs/a --names keras --out lenet5.npz\n",
         .sets = {{.title = "Options",
                   .rows = rows,
@@ -160,6 +166,9 @@ enum exit_code command_export(int argc, char **argv)
         log_error("--out is missing: the file to write, such as --out %s",
                   options.format == TENSOR_FORMAT_NPZ ? "model.npz" : "model.safetensors");
         return EXIT_USAGE;
+    }
+    if (!options_was_given(&program, "format") && ends_in(options.out, ".safetensors")) {
+        options.format = TENSOR_FORMAT_SAFETENSORS;
     }
     return exit_code(export_checkpoint(folder, &options));
 }

@@ -26,13 +26,29 @@ static bool has_faults(const struct run_folder *run)
     return faults[0] != '\0' && strcmp(faults, "none") != 0;
 }
 
+/* A count; 0 for what is none. */
+static uint64_t whole_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
 /* Whether it has faults (--fault), or has lost somebody without them. */
 static bool is_disturbed(const struct run_folder *run)
 {
-    return has_faults(run) || json_array_size(json_object_get(run->details, "recoveries")) > 0;
+    return has_faults(run) || whole_of(run->summary, "workers_lost") > 0 ||
+           json_array_size(json_object_get(run->details, "recoveries")) > 0;
 }
 
-/* Whether the two have the same job, but for faults. */
+/* The worker processes that the job began with. */
+static uint64_t processes_of(const struct run_folder *run)
+{
+    uint64_t asked = whole_of(json_object_get(run->job, "options"), "processes");
+    return asked > 0 ? asked : whole_of(run->summary, "workers");
+}
+
+/* Whether the two have the same job, but for faults. A job whose coordinator was started again says
+ * how many processes it had, if nobody has asked for a number. */
 static bool is_same_job(const struct run_folder *a, const struct run_folder *b)
 {
     const char *name;
@@ -40,7 +56,10 @@ static bool is_same_job(const struct run_folder *a, const struct run_folder *b)
     json_t *others = json_object_get(b->job, "options");
     json_object_foreach(options, name, value)
     {
-        if (strcmp(name, "fault") != 0 && !json_equal(value, json_object_get(others, name))) {
+        bool is_same = strcmp(name, "processes") == 0
+                           ? processes_of(a) == processes_of(b)
+                           : json_equal(value, json_object_get(others, name));
+        if (strcmp(name, "fault") != 0 && !is_same) {
             return false;
         }
     }
@@ -63,13 +82,6 @@ static const struct run_folder *find_undisturbed(const struct run_folder *runs, 
 static double number_of(const json_t *object, const char *key)
 {
     return json_number_value(json_object_get(object, key));
-}
-
-/* A count; 0 for what is none. */
-static uint64_t whole_of(const json_t *object, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(object, key));
-    return value > 0 ? (uint64_t)value : 0;
 }
 
 /* The first step that a fault strikes, or that is made again after a loss, from 1, and the last one
@@ -101,16 +113,29 @@ static struct fault_window find_window(const struct run_folder *run)
 static void add_recoveries(const struct run_folder *run, struct fault_cost *cost)
 {
     const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
+    uint64_t before = processes_of(run);
     size_t i;
     json_array_foreach(recoveries, i, recovery)
     {
         // Where training went on meanwhile, nothing was held up.
         bool trained_on = json_is_true(json_object_get(recovery, "trained_on"));
-        cost->losses++;
+        uint64_t processes = whole_of(recovery, "processes");
+        cost->has_gone_on = true;
+        cost->losses += processes <= before; // otherwise somebody has come
+        before = processes > 0 ? processes : before;
         cost->seconds += trained_on ? 0 : number_of(recovery, "seconds");
         cost->steps_redone += whole_of(recovery, "steps_redone");
         cost->bytes += whole_of(recovery, "bytes");
     }
+}
+
+/* Losses that ended the job, or an attempt at it, are no recoveries. */
+static void add_ends(const struct run_folder *run, struct fault_cost *cost)
+{
+    uint64_t workers = whole_of(run->summary, "workers_lost");
+    bool has_culprit = json_is_object(json_object_get(run->details, "failed_member"));
+    cost->losses += has_culprit && !run_folder_is_completed(run);
+    cost->losses = workers > cost->losses ? (uint32_t)workers : cost->losses;
 }
 
 static void compare(const struct run_folder *run, const struct run_folder *undisturbed,
@@ -136,6 +161,7 @@ bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
         return false;
     }
     add_recoveries(run, &cost);
+    add_ends(run, &cost);
     struct fault_lines lines;
     if (fault_lines_read(run, &lines)) {
         const struct fault_rates rates = fault_lines_rates(&lines, find_window(run));
@@ -164,12 +190,13 @@ void fault_cost_format(const struct run_folder *run, const struct fault_cost *co
     snprintf(ret_cells[0], FAULT_CELL_BYTES, "%.63s", run->label);
     snprintf(ret_cells[1], FAULT_CELL_BYTES, "%u", cost->losses);
     snprintf(ret_cells[2], FAULT_CELL_BYTES, "%s", on_loss[0] != '\0' ? on_loss : "-");
-    snprintf(ret_cells[3], FAULT_CELL_BYTES, cost->losses > 0 ? "%.2f" : "-", cost->seconds);
+    snprintf(ret_cells[3], FAULT_CELL_BYTES, cost->has_gone_on ? "%.2f" : "-", cost->seconds);
     format_rate(cost->before, ret_cells[4]);
     format_rate(cost->during, ret_cells[5]);
     format_rate(cost->after, ret_cells[6]);
-    snprintf(ret_cells[7], FAULT_CELL_BYTES, "%llu", (unsigned long long)cost->steps_redone);
-    snprintf(ret_cells[8], FAULT_CELL_BYTES, cost->losses > 0 ? "%.1f" : "-",
+    snprintf(ret_cells[7], FAULT_CELL_BYTES, cost->has_gone_on || cost->losses == 0 ? "%llu" : "-",
+             (unsigned long long)cost->steps_redone);
+    snprintf(ret_cells[8], FAULT_CELL_BYTES, cost->has_gone_on ? "%.1f" : "-",
              (double)cost->bytes / (1 << 20));
     snprintf(ret_cells[9], FAULT_CELL_BYTES, cost->bits != FAULT_BITS_UNKNOWN ? "%.1f" : "-",
              cost->whole_seconds);

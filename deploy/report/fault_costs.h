@@ -16,8 +16,9 @@
 enum fault_bits { FAULT_BITS_UNKNOWN, FAULT_BITS_SAME, FAULT_BITS_OTHER };
 
 struct fault_cost {
-    uint32_t losses; // after which the job went on with other processes
-    double seconds;  // from each loss, as it was noticed, to the next step; of all together
+    uint32_t losses;  // of processes; of several at once that are no workers, one
+    bool has_gone_on; // with other processes: the next three are known
+    double seconds;   // from each loss or arrival, as it was noticed, to the next step; of all
     uint64_t steps_redone;
     uint64_t bytes; // of what the job goes on from, that members fetched
     // Images a second; 0: not known. "During" is between the last line of metrics.jsonl before the

@@ -18,6 +18,17 @@ bool run_folder_has_summary(const char *path)
     return access(file, F_OK) == 0;
 }
 
+/* A job that has lost servers is still one of as many as it was started with: the summary has those
+ * that were left. */
+static void restore_servers(struct run_folder *run)
+{
+    json_t *began = json_object_get(json_object_get(run->job, "options"), "servers");
+    json_int_t left = json_integer_value(json_object_get(run->summary, "servers"));
+    if (left > 0 && json_integer_value(began) > left) {
+        json_object_set(run->summary, "servers", began);
+    }
+}
+
 enum status run_folder_open(const char *path, struct run_folder *ret_run)
 {
     struct run_folder run = {0};
@@ -39,6 +50,7 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
     run.details = json_load_file(file, 0, &error);
     snprintf(file, sizeof(file), "%s/job.json", path);
     run.job = json_load_file(file, 0, &error);
+    restore_servers(&run);
     snprintf(file, sizeof(file), "%s/prediction.json", path);
     run.prediction = json_load_file(file, 0, &error);
     const char *mode = json_string_value(json_object_get(run.summary, "mode"));

@@ -11,7 +11,7 @@ static void take_share(const struct coordinator *coordinator, uint32_t rank, uin
 {
     const struct job *job = coordinator->job;
     if (checkpointing_is_race(coordinator, steps) && job->backup == 0) {
-        results_rank_scale(results, steps, steps * job_batch_of(job, rank));
+        results_rank_share(results, steps, steps * job_batch_of(job, rank));
     }
 }
 

@@ -44,26 +44,9 @@ void results_go_on(struct results *results, struct results *from)
     }
 }
 
-/* As much as there is room for: a worker may report anything. */
-static uint64_t scale(uint64_t sum, double factor)
+void results_rank_share(struct results_rank *rank, uint64_t steps, uint64_t images)
 {
-    double scaled = (double)sum * factor;
-    return scaled < (double)UINT64_MAX ? (uint64_t)scaled : UINT64_MAX;
-}
-
-void results_rank_scale(struct results_rank *rank, uint64_t steps, uint64_t images)
-{
-    if (rank->steps == 0 || rank->images == 0) {
-        return; // there are no means
-    }
-    uint64_t *const sums[] = {&rank->compute_ns, &rank->exchange_wait_ns, &rank->input_wait_ns,
-                              &rank->total_ns,   &rank->copy_ns,          &rank->wire_ns,
-                              &rank->bytes_sent, &rank->bytes_received};
-    double factor = (double)steps / (double)rank->steps;
-    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
-        *sums[i] = scale(*sums[i], factor);
-    }
-    rank->loss_sum *= (double)images / (double)rank->images;
+    rank->loss_sum *= rank->images > 0 ? (double)images / (double)rank->images : 0;
     rank->step = rank->steps = steps;
     rank->images = images;
     rank->images_dropped = 0;
@@ -440,14 +423,29 @@ double results_seconds_until(const struct results *results, uint32_t period)
     return seconds;
 }
 
+/* Of a job that has failed before any worker could say what came behind its warm-up. */
+static double rate_with_warm_up(const struct results *results)
+{
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        ns = max_u64(ns, results->ranks[i].total_ns);
+    }
+    return ns > 0 ? results_images(results) * 1e9 / (double)ns : 0;
+}
+
 double results_images_per_second(const struct results *results)
 {
     uint64_t images = 0, warm_ns = 0, past_ns = 0;
+    bool is_done = false;
     for (uint32_t i = 0; i < results->worker_count; i++) {
         const struct results_rank *rank = &results->ranks[i];
         images += rank->past_images + rank->warm_images;
         warm_ns = max_u64(warm_ns, rank->warm_ns);
         past_ns = max_u64(past_ns, rank->past_ns);
+        is_done = is_done || rank->is_done;
+    }
+    if (!is_done) {
+        return rate_with_warm_up(results);
     }
     uint64_t ns = past_ns + warm_ns; // ranks may have been with other processes until then
     return ns > 0 ? (double)images * 1e9 / (double)ns : 0;

@@ -81,9 +81,10 @@ void results_finish(struct results *results);
 /* Goes on with what a checkpoint has of periods and ranks, which are taken out of `from`. */
 void results_go_on(struct results *results, struct results *from);
 
-/* Makes the sums of a rank those of so many steps and images, of which none came too late: its
- * means stay as they are. */
-void results_rank_scale(struct results_rank *rank, uint64_t steps, uint64_t images);
+/* Counts so many steps and images of a rank, its share of what all have made, of which none came
+ * too late. The mean loss stays as it is. So do times and bytes, whose sums over all ranks are
+ * those of the steps of all. */
+void results_rank_share(struct results_rank *rank, uint64_t steps, uint64_t images);
 
 /* REPORT of a worker: an interval, or a period. STATUS_MALFORMED for a period that cannot be the
  * next one. */

@@ -210,11 +210,14 @@ uint64_t summary_steps(const struct coordinator *coordinator)
     return totals(results).steps / results->worker_count;
 }
 
-/* Bytes of a worker in each of its steps, and of all servers in each step of the job. */
-static json_t *bytes_json(const struct results *results, const struct results_rank *sum,
+/* Bytes of a worker in each of its steps, and of all servers in each step that they have taken part
+ * in: after a loss they begin to count anew. */
+static json_t *bytes_json(const struct coordinator *coordinator, const struct results_rank *sum,
                           uint64_t job_steps)
 {
-    double steps = (double)sum->steps, of_job = (double)job_steps;
+    const struct results *results = &coordinator->results;
+    uint64_t begin = generation_begin_step(coordinator);
+    double steps = (double)sum->steps, of_job = job_steps > begin ? (double)(job_steps - begin) : 0;
     return json_pack("{s:f, s:f, s:f, s:f}", "worker_sent", ratio((double)sum->bytes_sent, steps),
                      "worker_received", ratio((double)sum->bytes_received, steps), "server_sent",
                      ratio((double)results->server_bytes_sent, of_job), "server_received",
@@ -247,7 +250,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
     json_object_set_new(summary, "epochs", epochs_json(coordinator, false));
     add_best(summary, coordinator);
     json_object_set_new(summary, "ms_per_step", times);
-    json_object_set_new(summary, "bytes_per_step", bytes_json(results, &sum, job_steps));
+    json_object_set_new(summary, "bytes_per_step", bytes_json(coordinator, &sum, job_steps));
     json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));
 }
 

@@ -346,6 +346,28 @@ static void a_resumed_job_meets_the_faults_behind_its_checkpoint(void **state)
     }
 }
 
+/* Both losses come behind the only checkpoint. */
+static void a_job_that_is_resumed_twice_counts_all_its_losses(void **state)
+{
+    (void)state;
+    static const char *const faults[] = {"rank=1,step=12,kill", "rank=2,step=13,kill", "none"};
+    struct fault_job job;
+    open_job(&job);
+    for (int time = 0; time < 3; time++) {
+        const char *const args[] = {SMALL,      "--mode",     "ring",
+                                    "--epochs", "2",          "--checkpoint-every",
+                                    "epoch",    "--on-loss",  "fail",
+                                    "--fault",  faults[time], time == 0 ? "--out" : "--resume",
+                                    job.out,    NULL};
+        json_t *summary = run(&job, args, time < 2 ? 1 : 0);
+        int lost = time < 2 ? time + 1 : 2;
+        assert_int_equal(json_integer_value(json_object_get(summary, "workers_lost")), lost);
+        assert_int_equal(json_integer_value(json_object_get(summary, "restarts")), time);
+        json_decref(summary);
+    }
+    programs_remove_folder(job.folder);
+}
+
 /* One server with two shards: each is struck at its own clock. */
 static void every_shard_of_a_server_may_be_named(void **state)
 {
@@ -464,6 +486,7 @@ int main(void)
         cmocka_unit_test(who_is_cut_off_for_a_time_changes_no_bit),
         cmocka_unit_test(who_was_lost_while_it_stood_still_joins_again),
         cmocka_unit_test(a_resumed_job_meets_the_faults_behind_its_checkpoint),
+        cmocka_unit_test(a_job_that_is_resumed_twice_counts_all_its_losses),
         cmocka_unit_test(every_shard_of_a_server_may_be_named),
         cmocka_unit_test(compare_says_what_a_fault_has_cost),
         cmocka_unit_test(a_sweep_says_what_a_fault_has_cost),

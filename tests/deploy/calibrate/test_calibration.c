@@ -333,6 +333,19 @@ static void runs_that_show_no_plain_steps_are_refused_by_name(void **state)
     }
 }
 
+/* Nobody has planned it: no option tells. */
+static void a_run_that_has_lost_a_process_is_refused(void **state)
+{
+    (void)state;
+    static const char gone_on[] = "{\"recoveries\": [{\"reason\": \"worker 1 was lost\"}]}";
+    const struct traced_story story = {"ring",       "lenet5", 2,     0,
+                                       TRACED_STEPS, true,     false, "\"seed\": 1"};
+    char *folder = traced_run_write(&story);
+    write_text(folder, "details.json", gone_on);
+    refuse(folder, "has lost processes, or taken new ones in");
+    temp_folder_destroy(folder);
+}
+
 static void runs_that_are_not_whole_are_refused(void **state)
 {
     (void)state;
@@ -468,6 +481,7 @@ int main(void)
         cmocka_unit_test(codes_are_what_messages_take_longer),
         cmocka_unit_test(runs_that_do_not_go_together_are_refused),
         cmocka_unit_test(runs_that_show_no_plain_steps_are_refused_by_name),
+        cmocka_unit_test(a_run_that_has_lost_a_process_is_refused),
         cmocka_unit_test(runs_that_are_not_whole_are_refused),
         cmocka_unit_test(runs_of_two_kinds_are_refused),
         cmocka_unit_test(runs_of_another_batch_show_what_computing_costs),

@@ -94,6 +94,51 @@ static void a_coordinator_that_was_done_without_has_held_nobody_up(void **state)
     close_runs(&run, 1);
 }
 
+/* A worker that is started again costs time and steps, too. */
+static void who_comes_is_no_loss(void **state)
+{
+    (void)state;
+    struct run_folder run = make_run("rank=1,step=15,kill", "ring", "aa", 12);
+    json_t *recoveries = json_object_get(run.details, "recoveries");
+    json_object_set_new(run.summary, "workers", json_integer(4));
+    json_object_set_new(json_array_get(recoveries, 0), "processes", json_integer(3));
+    json_object_set_new(json_array_get(recoveries, 1), "processes", json_integer(4));
+    struct fault_cost cost;
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 1);
+    assert_true(cost.seconds == 0.75);
+    assert_int_equal(cost.steps_redone, 5);
+    json_object_set_new(json_object_get(run.job, "options"), "processes", json_integer(2));
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 0); // two have joined
+    close_runs(&run, 1);
+}
+
+/* --on-loss fail, and what --restarts starts again as a whole. */
+static void losses_that_nobody_has_outlasted_count(void **state)
+{
+    (void)state;
+    char cells[FAULT_COLUMNS][FAULT_CELL_BYTES];
+    struct run_folder run = make_run("none", "ring", "aa", 12);
+    struct fault_cost cost;
+    assert_false(fault_cost_find(&run, 1, 0, &cost));
+    json_object_set_new(run.summary, "workers_lost", json_integer(2));
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 2);
+    fault_cost_format(&run, &cost, cells);
+    assert_string_equal(cells[1], "2");
+    assert_string_equal(cells[3], "-"); // nobody knows
+    assert_string_equal(cells[7], "-");
+    close_runs(&run, 1);
+    run = make_run("shard=1,step=15,kill", "ps-sync", "aa", 12); // a server is no worker
+    json_object_set_new(run.summary, "outcome", json_string("failed"));
+    json_decref(run.details);
+    run.details = json_pack("{s:{s:s, s:i}}", "failed_member", "role", "server", "index", 1);
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 1);
+    close_runs(&run, 1);
+}
+
 /* Somebody has killed a worker: there is no --fault. */
 static void a_loss_that_nobody_has_planned_has_its_row(void **state)
 {
@@ -107,6 +152,22 @@ static void a_loss_that_nobody_has_planned_has_its_row(void **state)
     assert_true(cost.whole_seconds == 2);
     assert_int_equal(cost.bits, FAULT_BITS_SAME);
     assert_false(fault_cost_find(runs, 2, 1, &cost));
+    close_runs(runs, 2);
+}
+
+static void a_coordinator_that_was_started_again_had_the_same_job(void **state)
+{
+    (void)state;
+    struct run_folder runs[] = {make_run("shard=0,step=15,kill", "ring", "aa", 12),
+                                make_run("none", "ring", "aa", 10)};
+    for (uint32_t i = 0; i < 2; i++) {
+        json_object_set_new(runs[i].summary, "workers", json_integer(4));
+        json_object_set_new(json_object_get(runs[i].job, "options"), "processes",
+                            json_integer(i == 0 ? 4 : 0));
+    }
+    struct fault_cost cost;
+    assert_true(fault_cost_find(runs, 2, 0, &cost));
+    assert_int_equal(cost.bits, FAULT_BITS_SAME);
     close_runs(runs, 2);
 }
 
@@ -152,7 +213,10 @@ int main(void)
         cmocka_unit_test(losses_are_added_up_and_compared_with_the_job_without_faults),
         cmocka_unit_test(counts_that_are_none_count_as_nothing),
         cmocka_unit_test(a_coordinator_that_was_done_without_has_held_nobody_up),
+        cmocka_unit_test(who_comes_is_no_loss),
+        cmocka_unit_test(losses_that_nobody_has_outlasted_count),
         cmocka_unit_test(a_loss_that_nobody_has_planned_has_its_row),
+        cmocka_unit_test(a_coordinator_that_was_started_again_had_the_same_job),
         cmocka_unit_test(without_a_job_to_compare_with_bits_are_not_known),
         cmocka_unit_test(the_table_and_the_page_have_a_row_for_each_run_with_faults),
     };

@@ -74,6 +74,18 @@ static void values_are_found_by_keys_with_dots(void **state)
     run_folder_close(&run);
 }
 
+static void a_job_that_has_lost_a_server_has_those_that_it_began_with(void **state)
+{
+    static const char summary[] = "{\"mode\": \"ps-sync\", \"workers\": 4, \"servers\": 1}";
+    static const char began[] = "{\"options\": {\"servers\": 2}}";
+    struct run_folder run;
+    temp_folder_write(*state, "lost/job.json", began, strlen(began));
+    open_text(*state, "lost", summary, &run);
+    check_value(&run, "servers", "2");
+    assert_string_equal(run.label, "ps-sync, N = 4, K = 2");
+    run_folder_close(&run);
+}
+
 static void results_are_those_of_the_last_epoch(void **state)
 {
     struct run_folder run;
@@ -286,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(values_are_found_by_keys_with_dots),
+        FOLDER_TEST(a_job_that_has_lost_a_server_has_those_that_it_began_with),
         FOLDER_TEST(results_are_those_of_the_last_epoch),
         FOLDER_TEST(what_was_not_evaluated_in_the_end_was_so_before),
         FOLDER_TEST(a_run_without_epochs_has_no_results),

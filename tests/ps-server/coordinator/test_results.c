@@ -227,21 +227,52 @@ static void what_values_travel_over_is_said_by_every_worker_for_every_phase(void
     results_finish(&results);
 }
 
-static void scaled_sums_keep_their_means(void **state)
+/* In a race. One has made a slow first step, while the other has made the rest. */
+static void a_share_of_the_steps_of_all_takes_the_time_that_has_passed(void **state)
 {
     (void)state;
-    struct results_rank rank = {
-        .steps = 4, .images = 32, .loss_sum = 64, .compute_ns = 400, .bytes_sent = UINT64_MAX / 2};
-    results_rank_scale(&rank, 12, 96);
-    assert_int_equal(rank.step, 12);
-    assert_int_equal(rank.steps, 12);
-    assert_int_equal(rank.images, 96);
-    assert_true(rank.loss_sum == 192);
-    assert_int_equal(rank.compute_ns, 1200);
-    assert_true(rank.bytes_sent == UINT64_MAX); // as much as there is room for
-    struct results_rank none = {.steps = 0, .compute_ns = 5};
-    results_rank_scale(&none, 12, 96);
-    assert_int_equal(none.compute_ns, 5); // there is no mean
+    struct results before, results;
+    assert_int_equal(results_init(&before, 2, 1), STATUS_OK);
+    const uint64_t made[] = {1, 23}, ns = 2000000000;
+    for (uint32_t i = 0; i < 2; i++) {
+        before.ranks[i] = (struct results_rank){.steps = made[i],
+                                                .images = made[i] * 8,
+                                                .loss_sum = (double)made[i] * 16,
+                                                .total_ns = ns,
+                                                .bytes_sent = made[i] * 100};
+        results_rank_share(&before.ranks[i], 12, 96);
+        assert_int_equal(before.ranks[i].step, 12);
+        assert_int_equal(before.ranks[i].steps, 12);
+        assert_int_equal(before.ranks[i].images, 96);
+        assert_true(before.ranks[i].loss_sum == 192);
+    }
+    assert_int_equal(before.ranks[0].bytes_sent + before.ranks[1].bytes_sent, 2400);
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    results_go_on(&results, &before);
+    assert_true(results_images_per_second(&results) == 96); // 192 in two seconds
+    struct results_rank none = {.steps = 0};
+    results_rank_share(&none, 12, 96); // they count, though it has not told of them
+    assert_int_equal(none.images, 96);
+    assert_true(none.loss_sum == 0);
+    results_finish(&before);
+    results_finish(&results);
+}
+
+static void a_job_that_nobody_has_ended_has_the_rate_of_what_was_reported(void **state)
+{
+    (void)state;
+    struct results results;
+    const struct wire_report report = {.steps = 10, .images = 40, .total_ns = 500000000};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = 10, .report = &report};
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    assert_true(results_images_per_second(&results) == 0);
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
+    assert_true(results_images_per_second(&results) == 160);
+    const struct wire_report last = {.steps = 10, .warm_images = 30, .warm_ns = 100000000};
+    results_close_worker(&results, 0, &last);
+    assert_true(results_images_per_second(&results) == 300); // its own account
+    results_finish(&results);
 }
 
 /* What counts of evaluations when a program goes on from its commit, in other processes. */
@@ -310,7 +341,8 @@ int main(void)
         cmocka_unit_test(a_process_that_does_not_evaluate_is_not_waited_for),
         cmocka_unit_test(what_comes_after_the_last_evaluation_of_all_is_a_period_of_its_own),
         cmocka_unit_test(what_values_travel_over_is_said_by_every_worker_for_every_phase),
-        cmocka_unit_test(scaled_sums_keep_their_means),
+        cmocka_unit_test(a_job_that_nobody_has_ended_has_the_rate_of_what_was_reported),
+        cmocka_unit_test(a_share_of_the_steps_of_all_takes_the_time_that_has_passed),
         cmocka_unit_test(evaluations_behind_the_last_commit_are_taken_back),
         cmocka_unit_test(evaluations_behind_the_step_that_is_gone_on_from_are_taken_back),
     };
