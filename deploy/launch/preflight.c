@@ -107,6 +107,9 @@ enum status preflight_end(struct preflight *preflight)
     if (preflight->status == STATUS_OK && preflight->launcher->crew.interrupts > 0) {
         preflight->status = STATUS_INTERRUPTED;
     }
+    if (preflight->status == STATUS_INTERRUPTED) {
+        log_warn("interrupted before the job began: nothing was started or written");
+    }
     if (preflight->status != STATUS_OK || findings->count == 0) {
         return preflight->status;
     }

@@ -226,6 +226,8 @@ void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
         return;
     }
     coordinator->resume = &keeper->part.resume;
+    // A copy in memory is none.
+    coordinator->checkpointing.written = keeper->reader != NULL ? keeper->part.resume.step : 0;
     results_go_on(&coordinator->results, &keeper->part.results);
 }
 

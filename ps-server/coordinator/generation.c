@@ -327,6 +327,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .number = before != NULL ? before->number + !was_coming_back(last) : 1,
         .places = before != NULL ? before->places : last->membership.worker_count,
         .workers_lost = last->workers_lost,
+        .checkpoint_step = last->checkpointing.written,
         .lost_ms = was_coming_back(last) ? before->lost_ms : last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.
@@ -413,13 +414,13 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->generation = generation;
     coordinator->calls_back = !coordinator->is_returned; // who comes back then comes by itself
     coordinator->workers_lost = generation->workers_lost;
+    coordinator->checkpointing.written = generation->checkpoint_step;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];
         slot->number = generation->workers[i].number;
         slot->peer = generation->workers[i].peer;
         slot->has_commit = generation->workers[i].has_commit;
-        slot->heard_ms = coordinator->created_ms;
-        slot->step_since_ms = coordinator->created_ms;
+        slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
     for (uint32_t i = 0; i < membership->server_count; i++) {
         uint32_t thread = i / generation->server_count, process = i % generation->server_count;

@@ -46,10 +46,35 @@ static void steps_that_no_sign_of_life_had_told_count_among_those_made_again(voi
     generation_finish(&next);
 }
 
+/* Those who read that there is none would not look. */
+static void the_last_good_checkpoint_is_known_after_a_loss(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    story_open_training(&story, 3);
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.coordinator.checkpointing.written = 48;
+    const struct message leave = {.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "a reason"};
+    story_give(&story, 3, leave, 1000);
+    story_call_back(&story, 1100);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    const struct coordinator_port port = story.coordinator.port;
+    coordinator_finish(&story.coordinator);
+    story.job.processes = next.process_count;
+    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 1100),
+                     STATUS_OK);
+    generation_begin(&next, &story.coordinator);
+    assert_int_equal(story.coordinator.checkpointing.written, 48);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_that_no_sign_of_life_had_told_count_among_those_made_again),
+        cmocka_unit_test(the_last_good_checkpoint_is_known_after_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
