@@ -17,7 +17,7 @@ static bool is_certain(const struct returning *returning, const struct job *job,
                : returning->has_servers || (member->rank == 0 && job_first_server(job) == 0);
 }
 
-/* Whether it is the first thread of a server, which joins for all. */
+/* Whether it is a further thread of a server, whose first one joins for all. */
 static bool is_thread(const struct returning *returning, const struct job *job,
                       const struct wire_member *member)
 {
@@ -72,25 +72,37 @@ static struct sender place_of(const struct returning *returning,
     return known.slot != NULL && known.slot->state == SLOT_FREE ? known : none;
 }
 
-/* Gives a process its slots: a worker one, a server one for each thread. */
-static void take_seats(const struct returning *returning, struct generation *generation,
-                       struct coordinator *coordinator, uint64_t peer, const struct sender *at,
+/* The slot of the same process's next thread: a worker has none. */
+static struct sender next_seat(const struct coordinator *coordinator, const struct sender *seat)
+{
+    const struct membership *membership = &coordinator->membership;
+    bool is_worker = seat->role == ROLE_WORKER;
+    uint32_t stride = is_worker ? membership->worker_count : coordinator->job->servers;
+    return membership_member(membership, seat->role, seat->index + stride);
+}
+
+/* Notes the numbers of a process that gets slots whose numbers were guesses. */
+static void note_numbers(struct generation *generation, struct coordinator *coordinator,
+                         const struct sender *first, uint32_t number)
+{
+    struct sender seat = *first;
+    for (; seat.slot != NULL; seat = next_seat(coordinator, &seat)) {
+        returning_note_number(generation, &coordinator->membership, &seat, number);
+        number += JOB_SERVERS_MAX; // of the next thread: see generation.h
+    }
+}
+
+/* Gives a process its slots, or hears it once more. */
+static void take_seats(struct coordinator *coordinator, uint64_t peer, const struct sender *first,
                        const struct wire_member *joining, uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
-    bool is_new = at->slot->state == SLOT_FREE, is_worker = at->role == ROLE_WORKER;
-    bool has_number = is_certain(returning, coordinator->job, joining);
-    uint32_t stride = is_worker ? membership->worker_count : coordinator->job->servers;
-    uint32_t number = joining->rank;
+    bool is_new = first->slot->state == SLOT_FREE;
     struct wire_member member = *joining;
-    for (struct sender seat = *at; seat.slot != NULL;
-         seat = membership_member(membership, seat.role, seat.index + stride)) {
+    struct sender seat = *first;
+    for (; seat.slot != NULL; seat = next_seat(coordinator, &seat)) {
         struct membership_refusal refusal;
         uint32_t index;
-        if (is_new && !has_number) {
-            returning_note_number(generation, membership, &seat, number);
-            number += JOB_SERVERS_MAX; // of the next thread: see generation.h
-        }
         member.rank = seat.slot->number;
         if (is_new &&
             membership_join(membership, &member, peer, now_ms, &index, &refusal) == STATUS_OK) {
@@ -109,7 +121,10 @@ bool returning_take_join(struct returning *returning, struct generation *generat
     if (coordinator->state != COORDINATOR_GATHERING || at.slot == NULL) {
         return false;
     }
-    take_seats(returning, generation, coordinator, peer, &at, join->member, now_ms);
+    if (at.slot->state == SLOT_FREE && !is_certain(returning, coordinator->job, join->member)) {
+        note_numbers(generation, coordinator, &at, join->member->rank);
+    }
+    take_seats(coordinator, peer, &at, join->member, now_ms);
     returning->is_anew = true;
     const struct message answer = {.kind = MESSAGE_REFUSE,
                                    .reason = STATUS_AGAIN,
