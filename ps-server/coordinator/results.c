@@ -34,7 +34,9 @@ void results_go_on(struct results *results, struct results *from)
     results->periods = from->periods;
     results->period_count = from->period_count;
     results->period_capacity = from->period_capacity;
-    *from = (struct results){0};
+    from->ranks = NULL;
+    from->periods = NULL;
+    results_finish(from); // what it has besides is of its own servers
     for (uint32_t i = 0; i < results->worker_count; i++) {
         struct results_rank *rank = &results->ranks[i];
         double used = (double)rank->images - rank->images_dropped;
