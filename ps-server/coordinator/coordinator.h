@@ -151,9 +151,10 @@ struct coordinator {
     bool is_launched; // a launcher says how members end, and whether it starts them again
     char vacated[COORDINATOR_REASON_BYTES]; // the last loss of one whose place is free; "": none is
 
+    uint64_t made_before; // the most steps that a joining worker had made in the generation before
+
     // Of a program that commits (--on-loss commit).
     uint64_t begin_step;  // steps made that this generation goes on from, as its workers say
-    uint64_t made_before; // the most steps that a joining worker had made in the generation before
     uint64_t commit_step; // steps of the last commit
     uint32_t admitted;    // newcomers for whose sake this generation ends
 

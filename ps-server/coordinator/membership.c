@@ -205,6 +205,13 @@ struct sender membership_called(const struct membership *membership, enum member
     return membership_member(membership, role, find_number(slots.list, slots.count, number));
 }
 
+struct sender membership_next_of(const struct membership *membership, const struct sender *member,
+                                 uint32_t server_stride)
+{
+    uint32_t stride = stride_of(slots_of(membership, member->role), member->role, server_stride);
+    return membership_member(membership, member->role, member->index + stride);
+}
+
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms)
 {

@@ -118,6 +118,11 @@ struct sender membership_member(const struct membership *membership, enum member
 struct sender membership_called(const struct membership *membership, enum member_role role,
                                 uint32_t number);
 
+/* The next slot of the same process, which is that of a server's next thread; its slot is NULL if
+ * there is none, as for a worker. */
+struct sender membership_next_of(const struct membership *membership, const struct sender *member,
+                                 uint32_t server_stride);
+
 /* The one place where a slot's state changes, but for slot_release. */
 void slot_enter(struct membership *membership, struct slot *slot, enum slot_state state,
                 uint64_t now_ms);

@@ -38,15 +38,17 @@ static bool is_certain(const struct returning *returning, enum member_role role)
     return role == ROLE_WORKER ? returning->has_workers : returning->has_servers;
 }
 
-/* Whether a process is back, with all its slots: every `stride`-th of its role from the first one.
- */
+/* Slots of processes of a role: those of further threads come behind them. */
+static uint32_t count_processes(const struct coordinator *coordinator, enum member_role role)
+{
+    return role == ROLE_WORKER ? coordinator->membership.worker_count : coordinator->job->servers;
+}
+
+/* Whether a process is back, with all its slots. */
 static bool is_back(const struct coordinator *coordinator, struct sender first)
 {
-    const struct membership *membership = &coordinator->membership;
-    uint32_t stride =
-        first.role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
     for (struct sender at = first; at.slot != NULL;
-         at = membership_member(membership, at.role, at.index + stride)) {
+         at = membership_next_of(&coordinator->membership, &at, coordinator->job->servers)) {
         if (at.slot->state == SLOT_FREE || at.slot->is_asked_back) {
             return false;
         }
@@ -100,7 +102,7 @@ static bool is_number_back(const struct coordinator *coordinator, enum member_ro
                            uint32_t number)
 {
     const struct membership *membership = &coordinator->membership;
-    uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    uint32_t count = count_processes(coordinator, role);
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
         if (at.slot != NULL && at.slot->number == number && is_back(coordinator, at)) {
@@ -150,7 +152,7 @@ static bool is_all_known(struct ended *ended, const struct job *own,
                          const struct coordinator *coordinator, enum member_role role)
 {
     const struct membership *membership = &coordinator->membership;
-    uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    uint32_t count = count_processes(coordinator, role);
     uint32_t missing = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
@@ -168,7 +170,7 @@ static void give_up(struct ended *ended, bool are_certain, struct coordinator *c
                     enum member_role role, struct sender *culprit, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
-    uint32_t count = role == ROLE_WORKER ? membership->worker_count : coordinator->job->servers;
+    uint32_t count = count_processes(coordinator, role);
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
         bool is_here = at.slot != NULL && at.slot->state != SLOT_FREE && !at.slot->is_asked_back;

@@ -75,10 +75,7 @@ static struct sender place_of(const struct returning *returning,
 /* The slot of the same process's next thread: a worker has none. */
 static struct sender next_seat(const struct coordinator *coordinator, const struct sender *seat)
 {
-    const struct membership *membership = &coordinator->membership;
-    bool is_worker = seat->role == ROLE_WORKER;
-    uint32_t stride = is_worker ? membership->worker_count : coordinator->job->servers;
-    return membership_member(membership, seat->role, seat->index + stride);
+    return membership_next_of(&coordinator->membership, seat, coordinator->job->servers);
 }
 
 /* Notes the numbers of a process that gets slots whose numbers were guesses. */
