@@ -15,6 +15,11 @@ uint64_t clock_now_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t clock_day_ns(void)
+{
+    return read_ns(CLOCK_REALTIME);
+}
+
 uint64_t clock_thread_ns(void)
 {
     return read_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -1,6 +1,7 @@
 /* Runs short jobs with timelines. */
 #include "deploy/command/calibration_jobs.h"
 
+#include "common/base/clock.h"
 #include "common/base/cores.h"
 #include "common/base/log.h"
 #include "common/base/number.h"
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define STEPS        60
 #define SMALL_PARTS  16   // of the usual bucket
@@ -261,9 +261,7 @@ static enum status choose_folder(struct calibration_jobs *jobs, const char *fold
 /* Seconds of the clock that files have. */
 static double wall_s(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return 1e-9 * (double)clock_day_ns();
 }
 
 static enum status begin(struct calibration_jobs *jobs, const char *folder)

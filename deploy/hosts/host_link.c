@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PING_MS       1000
@@ -85,13 +84,6 @@ void host_link_say(struct host_link *link, const struct agent_message *message)
     agent_message_free_line(line);
 }
 
-static uint64_t clock_now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void ping(struct host_link *link)
 {
     const struct agent_message message = {.kind = AGENT_PING, .time_us = clock_now_ns() / 1000};
@@ -110,7 +102,7 @@ static void take_pong(struct host_link *link, const struct agent_message *pong)
     link->has_clock = true;
     link->round_us = round_us;
     link->clock_ahead_us =
-        (int64_t)pong->clock_us + (int64_t)(round_us / 2) - (int64_t)clock_now_us();
+        (int64_t)pong->clock_us + (int64_t)(round_us / 2) - (int64_t)(clock_day_ns() / 1000);
 }
 
 static void take_hello(struct host_link *link, const struct agent_message *hello)

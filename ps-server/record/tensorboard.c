@@ -1,6 +1,7 @@
 /* Writes the files of a run that TensorBoard reads. */
 #include "ps-server/record/tensorboard.h"
 
+#include "common/base/clock.h"
 #include "common/job/job_options.h"
 #include "ps-server/coordinator/results.h"
 #include "ps-server/record/event_file.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 // Values of a line, in this order.
@@ -50,9 +50,7 @@ struct tensorboard {
 
 static double wall_time(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)clock_day_ns() / 1e9;
 }
 
 /* The job's options, as a table in Markdown. */
