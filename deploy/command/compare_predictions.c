@@ -27,8 +27,7 @@
 struct compare_files {
     char costs_file[JOB_PATH_BYTES], network_file[JOB_PATH_BYTES];
     enum transport_kind transport; // of the jobs for which they were calibrated
-    struct costs costs;            // of the batch of the file
-    struct cost_batches batches;
+    struct cost_batches batches;   // costs
     struct network network;
     double parameters; // of the costs
 };
@@ -63,6 +62,12 @@ static void warn_of_host(const struct compare_prediction_options *options,
     }
 }
 
+/* Costs of the file's own batch. */
+static const struct costs *own_costs(const struct compare_files *files)
+{
+    return &files->batches.list[files->batches.own];
+}
+
 /* Reads both files. Logs. */
 static enum status add_files(struct compare_predictions *predictions, const char *costs,
                              const char *network, enum transport_kind transport)
@@ -76,7 +81,6 @@ static enum status add_files(struct compare_predictions *predictions, const char
     snprintf(made->network_file, sizeof(made->network_file), "%s", network);
     enum status status = cost_batches_read(costs, &made->batches);
     if (status == STATUS_OK) {
-        (void)cost_batches_find(&made->batches, 0, &made->costs);
         status = network_read(network, &made->network);
     }
     if (status != STATUS_OK) {
@@ -84,8 +88,9 @@ static enum status add_files(struct compare_predictions *predictions, const char
         free(made);
         return status;
     }
-    for (uint32_t i = 0; i < made->costs.layer_count; i++) {
-        made->parameters += (double)made->costs.layers[i].parameters;
+    const struct costs *own = own_costs(made);
+    for (uint32_t i = 0; i < own->layer_count; i++) {
+        made->parameters += (double)own->layers[i].parameters;
     }
     predictions->files[predictions->file_count++] = made;
     return STATUS_OK;
@@ -124,7 +129,7 @@ enum status compare_predictions_open(const struct compare_prediction_options *op
         return status;
     }
     if (has_costs) {
-        warn_of_host(options, &made->files[0]->costs);
+        warn_of_host(options, own_costs(made->files[0]));
     }
     *ret_predictions = made;
     return STATUS_OK;
@@ -156,7 +161,7 @@ static const struct compare_files *find_files(const struct compare_predictions *
     for (size_t i = 0; i < predictions->file_count; i++) {
         const struct compare_files *files = predictions->files[i];
         bool is_local = job->mode.kind == MODE_LOCAL;
-        if (has_files(predictions) || (files->costs.batch == batch_of(job) &&
+        if (has_files(predictions) || (own_costs(files)->batch == batch_of(job) &&
                                        (is_local || files->transport == job->transport))) {
             return files;
         }
@@ -184,14 +189,14 @@ enum status compare_predictions_calibrate(struct compare_predictions *prediction
 static void find_clash(const struct compare_files *files, const struct job *job, char *ret_why,
                        size_t why_size)
 {
-    const struct conditions *measured = &files->costs.conditions;
+    const struct conditions *measured = &own_costs(files)->conditions;
     if (measured->model[0] != '\0' && strcmp(measured->model, job->model) != 0) {
         snprintf(ret_why, why_size, "the costs are of %.64s, and not of %.64s", measured->model,
                  job->model);
-    } else if (batch_of(job) != files->costs.batch &&
+    } else if (batch_of(job) != own_costs(files)->batch &&
                (batch_of(job) == 0 || files->batches.count < 2)) {
         snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
-                 files->costs.batch, (double)job->global_batch / job->workers);
+                 own_costs(files)->batch, (double)job->global_batch / job->workers);
     } else if (job->mode.kind != MODE_LOCAL) {
         const struct conditions_job own = {job->transport, files->network.host_count == 1,
                                            job->compress.kind != CODEC_NONE};
@@ -266,7 +271,7 @@ void compare_predictions_make(const struct compare_predictions *predictions, con
     snprintf(ret_prediction->why, sizeof(ret_prediction->why),
              "it could not be predicted: see the "
              "log of compare");
-    struct basis *basis = basis_create(job, &files->costs, &files->network);
+    struct basis *basis = basis_create(job, own_costs(files), &files->network);
     if (basis == NULL) {
         return;
     }
