@@ -23,7 +23,7 @@ struct runner {
 };
 
 /* Runners that wait for a core. */
-struct line {
+struct queue {
     uint32_t first, last; // runner + 1; 0: none
 };
 
@@ -50,7 +50,7 @@ struct machine {
     struct lane lanes[LANES];
     uint32_t *holders; // with slices: who has each core, runner + 1; 0: nobody; owned
     uint32_t holder_count;
-    struct line lines[LANES];
+    struct queue queues[LANES];
     uint32_t next;  // the lane, or the core, that has the first work
     uint32_t place; // in the heap of machines
 };
@@ -186,20 +186,25 @@ static uint32_t keep(struct cores *cores, const struct item *item)
     return index;
 }
 
+static struct queue *queue_of(struct machine *machine, uint32_t runner)
+{
+    return &machine->queues[computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
+}
+
 static void wait_last(struct cores *cores, struct machine *machine, uint32_t runner)
 {
-    struct line *line = &machine->lines[computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
+    struct queue *queue = queue_of(machine, runner);
     cores->runners[runner].behind = 0;
-    *(line->first > 0 ? &cores->runners[line->last - 1].behind : &line->first) = runner + 1;
-    line->last = runner + 1;
+    *(queue->first > 0 ? &cores->runners[queue->last - 1].behind : &queue->first) = runner + 1;
+    queue->last = runner + 1;
 }
 
 static void wait_first(struct cores *cores, struct machine *machine, uint32_t runner)
 {
-    struct line *line = &machine->lines[computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
-    cores->runners[runner].behind = line->first;
-    line->last = line->first > 0 ? line->last : runner + 1;
-    line->first = runner + 1;
+    struct queue *queue = queue_of(machine, runner);
+    cores->runners[runner].behind = queue->first;
+    queue->last = queue->first > 0 ? queue->last : runner + 1;
+    queue->first = runner + 1;
 }
 
 static void hold(struct cores *cores, struct machine *machine, uint32_t core, uint32_t runner)
@@ -211,12 +216,12 @@ static void hold(struct cores *cores, struct machine *machine, uint32_t core, ui
 /* Gives a core that is free to the first that waits. */
 static void pass_on(struct cores *cores, struct machine *machine, uint32_t core)
 {
-    struct line *line =
-        &machine->lines[machine->lines[LANE_OTHERS].first > 0 ? LANE_OTHERS : LANE_COMPUTE];
+    struct queue *queue =
+        &machine->queues[machine->queues[LANE_OTHERS].first > 0 ? LANE_OTHERS : LANE_COMPUTE];
     machine->holders[core] = 0;
-    if (line->first > 0) {
-        uint32_t runner = line->first - 1;
-        line->first = cores->runners[runner].behind;
+    if (queue->first > 0) {
+        uint32_t runner = queue->first - 1;
+        queue->first = cores->runners[runner].behind;
         hold(cores, machine, core, runner);
     }
 }
@@ -274,8 +279,8 @@ static double held_s(const struct cores *cores, struct machine *machine, uint32_
     const struct runner *runner = &cores->runners[index];
     double left_s = runner->left > 0 ? runner->left / lane_of(machine, index)->rate : 0;
     double slice_s = cores->share.slice_s - runner->used;
-    bool is_wanted = machine->lines[LANE_OTHERS].first > 0 ||
-                     (computes(index) && machine->lines[LANE_COMPUTE].first > 0);
+    bool is_wanted = machine->queues[LANE_OTHERS].first > 0 ||
+                     (computes(index) && machine->queues[LANE_COMPUTE].first > 0);
     slice_s = slice_s > 0 ? slice_s : 0;
     *ret_goes_on = is_wanted && slice_s < left_s;
     return *ret_goes_on ? slice_s : left_s;
@@ -299,15 +304,17 @@ static void reckon_slices(struct cores *cores, struct machine *machine)
     place(cores, (uint32_t)(machine - cores->machines));
 }
 
-/* Takes the first item of a runner away. */
-static struct item take_item(struct cores *cores, struct runner *runner)
+/* Takes the first work of a runner away. */
+static struct cores_work take_work(struct cores *cores, uint32_t index)
 {
-    uint32_t index = runner->first - 1;
-    const struct item item = cores->items[index];
+    struct runner *runner = &cores->runners[index];
+    uint32_t first = runner->first - 1;
+    const struct item item = cores->items[first];
     runner->first = item.next;
-    cores->items[index].next = cores->item_free;
-    cores->item_free = index + 1;
-    return item;
+    cores->items[first].next = cores->item_free;
+    cores->item_free = first + 1;
+    return (struct cores_work){index / CORES_THREADS, (enum cores_thread)(index % CORES_THREADS),
+                               item.kind, item.token};
 }
 
 /* Ends what ends next: the slice of a core's holder, or its work. */
@@ -324,10 +331,7 @@ static struct cores_work end_slice(struct cores *cores, struct machine *machine,
         pass_on(cores, machine, core);
         wait_last(cores, machine, index);
     } else {
-        const struct item item = take_item(cores, runner);
-        work =
-            (struct cores_work){index / CORES_THREADS, (enum cores_thread)(index % CORES_THREADS),
-                                item.kind, item.token};
+        work = take_work(cores, index);
         if (runner->first > 0) {
             runner->left = cores->items[runner->first - 1].seconds;
         } else {
@@ -383,16 +387,14 @@ struct cores_work cores_end_next(struct cores *cores, double now)
     heap_take(lane->running, &lane->count, &running, sizeof(running));
     lane->clock = running.end.at; // which rounding may have missed
     struct runner *runner = &cores->runners[running.runner];
-    const struct item item = take_item(cores, runner);
+    const struct cores_work work = take_work(cores, running.runner);
     if (runner->first > 0) {
         run_first(cores, lane, running.runner);
     } else {
         count_busy(cores, machine, running.runner, -1);
     }
     reckon(cores, machine);
-    return (struct cores_work){running.runner / CORES_THREADS,
-                               (enum cores_thread)(running.runner % CORES_THREADS), item.kind,
-                               item.token};
+    return work;
 }
 
 double cores_next_end(const struct cores *cores)
