@@ -3,7 +3,12 @@
 
 #include "tests/sim/world.h"
 
+// clang-format off
+#include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,4 +51,16 @@ void story_say(const char *format, ...)
     vsnprintf(line, sizeof(line), format, values);
     va_end(values);
     story_add("", line);
+}
+
+void story_fail(uint64_t seed, const char *format, ...)
+{
+    char found[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(found, sizeof(found), format, arguments);
+    va_end(arguments);
+    printf("%s\n", story_text());
+    fflush(stdout);
+    fail_msg("seed %llu: %s", (unsigned long long)seed, found);
 }

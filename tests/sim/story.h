@@ -2,6 +2,8 @@
 #ifndef TESTS_SIM_STORY_H
 #define TESTS_SIM_STORY_H
 
+#include <stdint.h>
+
 /* Forgets what was said. */
 void story_clear(void);
 
@@ -14,5 +16,9 @@ void story_add(const char *kind, const char *line);
 
 /* Adds a line of the test's own. */
 __attribute__((format(printf, 1, 2))) void story_say(const char *format, ...);
+
+/* Fails the test of a seed for a reason, behind all that was said: messages of cmocka are cut off.
+ */
+__attribute__((format(printf, 2, 3))) void story_fail(uint64_t seed, const char *format, ...);
 
 #endif

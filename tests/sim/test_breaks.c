@@ -57,40 +57,28 @@ static void break_it(void *data)
     network_break(world_network(), process->host, other->host);
 }
 
-__attribute__((format(printf, 2, 3))) static void fail_with(uint64_t seed, const char *format, ...)
-{
-    char found[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(found, sizeof(found), format, arguments);
-    va_end(arguments);
-    printf("%s\n", story_text());
-    fflush(stdout);
-    fail_msg("seed %llu: %s", (unsigned long long)seed, found);
-}
-
 static void judge(uint64_t seed, bool has_ended)
 {
     float expected[SIM_VALUES_MAX];
     const struct cluster_shape *shape = &cluster.shape;
     if (!has_ended || !cluster.has_verdict || cluster.verdict != STATUS_OK) {
-        fail_with(seed, "the job does not complete in time");
+        story_fail(seed, "the job does not complete in time");
     }
     if (cluster.workers_lost > 0 || cluster.generation > 1 ||
         (has_broken && cluster.generation != 1)) {
-        fail_with(seed, "%u workers are lost, in generation %u", cluster.workers_lost,
-                  cluster.generation);
+        story_fail(seed, "%u workers are lost, in generation %u", cluster.workers_lost,
+                   cluster.generation);
     }
     if (is_coordinators && has_broken && strstr(cluster.loss, "connection was closed") == NULL) {
-        fail_with(seed, "the reason is: %s", cluster.loss);
+        story_fail(seed, "the reason is: %s", cluster.loss);
     }
     sim_expected(&cluster.job, shape->value_count, shape->steps, expected);
     for (uint32_t i = 0; i < shape->workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
         if (worker->status != STATUS_OK ||
             memcmp(worker->params, expected, shape->value_count * sizeof(float)) != 0) {
-            fail_with(seed, "worker %u ends with %s, or other parameters", i,
-                      status_text(worker->status));
+            story_fail(seed, "worker %u ends with %s, or other parameters", i,
+                       status_text(worker->status));
         }
     }
 }

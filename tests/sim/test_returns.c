@@ -249,19 +249,6 @@ static struct plan draw_silent_servers(uint64_t seed)
     return silent(draw_servers(seed), seed % 2 == 0 ? STOPPED : CUT_OFF);
 }
 
-/* Says what the judge has found, behind the whole story: messages of cmocka are cut off. */
-__attribute__((format(printf, 1, 2))) static void fail_with(const char *format, ...)
-{
-    char found[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(found, sizeof(found), format, arguments);
-    va_end(arguments);
-    printf("%s\n", story_text());
-    fflush(stdout);
-    fail_msg("seed %llu: %s", (unsigned long long)plan.seed, found);
-}
-
 /* False: it was lost too early or too late to count. */
 static bool run(const struct plan *wanted)
 {
@@ -276,7 +263,7 @@ static bool run(const struct plan *wanted)
     world_at(200 * MS_NS + plan.wait_ns[0], kill_it, NULL);
     bool has_ended = cluster_run(&cluster, 300 * SECOND_NS);
     if (is_fair && killed > 0 && !has_ended) {
-        fail_with("it does not end");
+        story_fail(plan.seed, "it does not end");
     }
     return is_fair && killed > 0;
 }
@@ -290,9 +277,9 @@ static void judge_absence(const struct plan *wanted)
     bool is_long = cluster.away_s >= away_s - 0.2 && cluster.away_s <= away_s + late_s;
     if (cluster.trained_on && wanted->kills == 1 &&
         (!is_long || cluster.steps_meanwhile + 2 < found_step - lost_step)) {
-        fail_with("it was away for %.3f s and %llu steps, and says %.3f s and %llu", away_s,
-                  (unsigned long long)(found_step - lost_step), cluster.away_s,
-                  (unsigned long long)cluster.steps_meanwhile);
+        story_fail(plan.seed, "it was away for %.3f s and %llu steps, and says %.3f s and %llu",
+                   away_s, (unsigned long long)(found_step - lost_step), cluster.away_s,
+                   (unsigned long long)cluster.steps_meanwhile);
     }
 }
 
@@ -312,23 +299,23 @@ static void judge(const struct plan *wanted)
     float expected[SIM_VALUES_MAX];
     uint32_t generations = loses_shard(&wanted->shape) ? killed : 0;
     if (!is_told() && (!cluster.has_verdict || cluster.verdict != STATUS_OK)) {
-        fail_with("the job does not complete");
+        story_fail(plan.seed, "the job does not complete");
     }
     if (wanted->way != KILLED && cluster.workers_lost > 0) {
-        fail_with("a worker was given up");
+        story_fail(plan.seed, "a worker was given up");
     }
     if (wanted->way != KILLED && cluster.restarts > killed) {
-        fail_with("an absence counts twice");
+        story_fail(plan.seed, "an absence counts twice");
     }
     sim_expected(&cluster.job, wanted->shape.value_count, wanted->shape.steps, expected);
     for (uint32_t i = 0; i < wanted->shape.workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
         if (worker->status != STATUS_OK || worker->generation > generations) {
-            fail_with("worker %u ends with %s in generation %u", i, status_text(worker->status),
-                      worker->generation);
+            story_fail(plan.seed, "worker %u ends with %s in generation %u", i,
+                       status_text(worker->status), worker->generation);
         }
         if (memcmp(worker->params, expected, wanted->shape.value_count * sizeof(float)) != 0) {
-            fail_with("worker %u ends with other parameters", i);
+            story_fail(plan.seed, "worker %u ends with other parameters", i);
         }
     }
     judge_absence(wanted);

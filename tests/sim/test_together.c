@@ -130,18 +130,6 @@ static struct plan draw_plan(uint64_t seed)
     return drawn;
 }
 
-__attribute__((format(printf, 1, 2))) static void fail_with(const char *format, ...)
-{
-    char found[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(found, sizeof(found), format, arguments);
-    va_end(arguments);
-    printf("%s\n", story_text());
-    fflush(stdout);
-    fail_msg("seed %llu: %s", (unsigned long long)plan.seed, found);
-}
-
 /* One that was killed may have begun again, and found no place. */
 static bool is_victim(uint32_t rank)
 {
@@ -153,13 +141,13 @@ static void judge(uint64_t ended_ns)
 {
     float expected[SIM_VALUES_MAX];
     if (!cluster.has_verdict || cluster.verdict != STATUS_OK) {
-        fail_with("the job does not complete");
+        story_fail(plan.seed, "the job does not complete");
     }
     if (ended_ns > plan.at_ns + plan.gap_ns + END_NS) {
-        fail_with("somebody has waited for who had ended");
+        story_fail(plan.seed, "somebody has waited for who had ended");
     }
     if (cluster.workers_lost > 3) {
-        fail_with("%u workers are lost", cluster.workers_lost);
+        story_fail(plan.seed, "%u workers are lost", cluster.workers_lost);
     }
     sim_expected(&cluster.job, plan.shape.value_count, plan.shape.steps, expected);
     for (uint32_t i = 0; i < plan.shape.workers; i++) {
@@ -168,10 +156,10 @@ static void judge(uint64_t ended_ns)
             continue;
         }
         if (worker->status != STATUS_OK) {
-            fail_with("worker %u ends with %s", i, status_text(worker->status));
+            story_fail(plan.seed, "worker %u ends with %s", i, status_text(worker->status));
         }
         if (memcmp(worker->params, expected, plan.shape.value_count * sizeof(float)) != 0) {
-            fail_with("worker %u ends with other parameters", i);
+            story_fail(plan.seed, "worker %u ends with other parameters", i);
         }
     }
 }
@@ -208,7 +196,7 @@ static bool run(const struct plan *wanted)
     bool has_ended = world_run(sim_launcher_is_over, &launcher, 300 * SECOND_NS);
     bool is_judged = is_fair && launcher.returns == 0 && !loses_servers();
     if (is_judged && !has_ended) {
-        fail_with("it does not end");
+        story_fail(plan.seed, "it does not end");
     }
     return is_judged;
 }

@@ -18,6 +18,25 @@ static void join_again(struct story *story, uint32_t number, uint64_t made)
     story_give(story, 10 + number, join, 1200);
 }
 
+/* One of three workers leaves, and the job is to go on. */
+static void lose_one(struct story *story, struct generation *ret_next)
+{
+    const struct message leave = {.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "a reason"};
+    story_give(story, 3, leave, 1000);
+    story_call_back(story, 1100);
+    assert_int_equal(generation_next(&story->coordinator, ret_next), STATUS_OK);
+}
+
+static void begin(struct story *story, const struct generation *next)
+{
+    const struct coordinator_port port = story->coordinator.port;
+    coordinator_finish(&story->coordinator);
+    story->job.processes = next->process_count;
+    assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 1100),
+                     STATUS_OK);
+    generation_begin(next, &story->coordinator);
+}
+
 /* Signs of life come twice a second, and a step may take a millisecond. */
 static void steps_that_no_sign_of_life_had_told_count_among_those_made_again(void **state)
 {
@@ -27,17 +46,9 @@ static void steps_that_no_sign_of_life_had_told_count_among_those_made_again(voi
     story_open_training(&story, 3);
     story.job.on_loss = ON_LOSS_REDEAL;
     story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 290}, 900);
-    const struct message leave = {.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "a reason"};
-    story_give(&story, 3, leave, 1000);
-    story_call_back(&story, 1100);
-    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    lose_one(&story, &next);
     assert_int_equal(next.recoveries[0].lost_step, 290);
-    const struct coordinator_port port = story.coordinator.port;
-    coordinator_finish(&story.coordinator);
-    story.job.processes = next.process_count;
-    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 1100),
-                     STATUS_OK);
-    generation_begin(&next, &story.coordinator);
+    begin(&story, &next);
     join_again(&story, 0, 299);
     join_again(&story, 1, 298);
     generation_note_start(&next, &story.coordinator, 2000);
@@ -55,16 +66,8 @@ static void the_last_good_checkpoint_is_known_after_a_loss(void **state)
     story_open_training(&story, 3);
     story.job.on_loss = ON_LOSS_REDEAL;
     story.coordinator.checkpointing.written = 48;
-    const struct message leave = {.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "a reason"};
-    story_give(&story, 3, leave, 1000);
-    story_call_back(&story, 1100);
-    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
-    const struct coordinator_port port = story.coordinator.port;
-    coordinator_finish(&story.coordinator);
-    story.job.processes = next.process_count;
-    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 1100),
-                     STATUS_OK);
-    generation_begin(&next, &story.coordinator);
+    lose_one(&story, &next);
+    begin(&story, &next);
     assert_int_equal(story.coordinator.checkpointing.written, 48);
     coordinator_finish(&story.coordinator);
     generation_finish(&next);
