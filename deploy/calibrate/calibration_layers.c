@@ -24,15 +24,15 @@ static void take_named(const struct observation *seen, const struct model_layers
                        struct costs *costs)
 {
     struct cost_layer *layers = costs->layers;
-    layers[0].forward_s = seen->rest_s + seen->forward_s;
+    layers[0].forward_s = seen->piece_s[OBSERVED_REST] + seen->piece_s[OBSERVED_FORWARD];
     for (uint32_t b = 0; b < LAYOUT_BUCKETS_MAX; b++) {
-        layers[0].forward_s += seen->bucket_s[b];
+        layers[0].forward_s += seen->piece_s[OBSERVED_BUCKETS + b];
     }
     for (uint32_t i = 0; i < model->count; i++) {
         for (uint32_t j = 0; j < seen->layer_count; j++) {
             if (strcmp(model->list[i].name, seen->layers[j].name) == 0) {
-                layers[1 + i].forward_s = seen->layers[j].forward_s;
-                layers[1 + i].backward_s = seen->layers[j].backward_s;
+                layers[1 + i].forward_s = seen->piece_s[OBSERVED_LAYERS + 2 * j];
+                layers[1 + i].backward_s = seen->piece_s[OBSERVED_LAYERS + 2 * j + 1];
             }
         }
     }
@@ -49,22 +49,23 @@ static enum status take_unnamed(const struct calibration_run *run, struct costs 
     if (status != STATUS_OK) {
         return status;
     }
-    costs->layers[0].forward_s = seen->rest_s;
+    costs->layers[0].forward_s = seen->piece_s[OBSERVED_REST];
     for (uint32_t i = 1; i < costs->layer_count; i++) {
         struct cost_layer *layer = &costs->layers[i];
         const struct span span = {offset, layer->parameters};
         offset += layer->parameters;
-        layer->forward_s = seen->forward_s * (double)layer->parameters / (double)layout.value_count;
+        layer->forward_s = seen->piece_s[OBSERVED_FORWARD] * (double)layer->parameters /
+                           (double)layout.value_count;
         for (uint32_t b = 0; b < layout.bucket_count; b++) {
             double share = (double)span_intersect(span, layout.buckets[b]).count /
                            (double)layout.buckets[b].count;
-            layer->backward_s += share * seen->bucket_s[b];
+            layer->backward_s += share * seen->piece_s[OBSERVED_BUCKETS + b];
         }
     }
     return STATUS_OK;
 }
 
-/* From sums over all steps to a step's: its least, and the spread on top of it. */
+/* From pieces of a step to shares of the least step, and the spread on top of it. */
 static void scale(const struct calibration_run *run, struct costs *costs)
 {
     const struct observation *seen = &run->observation;

@@ -23,7 +23,8 @@ struct watcher {
     uint64_t *core_ns;  // likewise: how long a core worked, where that is known
     struct post *posts; // (post_count), owned; by process, step and bucket
     size_t post_count;
-    uint64_t first, end; // steps that count
+    struct observed_pieces pieces; // of the steps that have been taken
+    uint64_t first, end;           // steps that count
 };
 
 static double seconds(uint64_t ns)
@@ -86,6 +87,11 @@ static bool hands_over(const struct watcher *watcher, size_t index, size_t end)
            event[1].begin_ns <= event->end_ns;
 }
 
+static void add_piece(struct watcher *watcher, uint32_t piece, double seconds)
+{
+    observed_pieces_add(&watcher->pieces, watcher->seen->step_count, piece, seconds);
+}
+
 /* Takes a slice of a thread that computes. How much of its step's time is of no layer and not the
  * rest either. */
 static double take_slice(struct watcher *watcher, size_t index, size_t end, double *layers_s)
@@ -98,14 +104,14 @@ static double take_slice(struct watcher *watcher, size_t index, size_t end, doub
         layer = find_layer(seen, event->name);
     }
     if (layer != NULL) {
-        layer->forward_s += event->kind == TRACE_LAYER_FORWARD ? own_s : 0;
-        layer->backward_s += event->kind == TRACE_LAYER_BACKWARD ? own_s : 0;
+        uint32_t forward = OBSERVED_LAYERS + 2 * (uint32_t)(layer - seen->layers);
+        add_piece(watcher, forward + (event->kind == TRACE_LAYER_BACKWARD), own_s);
         *layers_s += own_s;
     } else if (event->kind == TRACE_FORWARD) {
-        seen->forward_s += own_s;
+        add_piece(watcher, OBSERVED_FORWARD, own_s);
         *layers_s += own_s;
     } else if (event->kind == TRACE_BACKWARD && event->bucket < LAYOUT_BUCKETS_MAX) {
-        seen->bucket_s[event->bucket] += own_s;
+        add_piece(watcher, OBSERVED_BUCKETS + event->bucket, own_s);
         *layers_s += own_s;
     } else if (event->kind == TRACE_OPTIMIZER) {
         seen->optimizer_s += seconds(watcher->core_ns[index]);
@@ -158,7 +164,7 @@ static void take_step(struct watcher *watcher, size_t begin, size_t end)
     }
     double rest_s = all_s - layers_s - others_s;
     rest_s = rest_s > 0 ? rest_s : 0;
-    watcher->seen->rest_s += rest_s;
+    add_piece(watcher, OBSERVED_REST, rest_s);
     watcher->seen->passed_s += all_s;
     watcher->seen->step_s[watcher->seen->step_count++] =
         core_step_s(watcher, begin, end, layers_s + rest_s);
@@ -372,7 +378,8 @@ static void take_ways(struct watcher *watcher, const struct timeline_flow *flows
     seen->is_unsure_of_clocks = seen->between.count > 0 && unsure_ns > quickest_ns;
 }
 
-static void take_all(struct watcher *watcher, const struct timeline_flow *flows, size_t flow_count)
+static enum status take_all(struct watcher *watcher, const struct timeline_flow *flows,
+                            size_t flow_count)
 {
     const struct timeline *timeline = watcher->timeline;
     list_posts(watcher);
@@ -390,6 +397,8 @@ static void take_all(struct watcher *watcher, const struct timeline_flow *flows,
     observed_cores_make(timeline, watcher->first, watcher->end, watcher->options->lends,
                         &watcher->seen->cores);
     watcher->seen->job_steps = watcher->end > watcher->first ? watcher->end - watcher->first : 0;
+    return observed_pieces_tenths(&watcher->pieces, watcher->seen->step_count,
+                                  watcher->seen->piece_s);
 }
 
 static enum status allocate(struct watcher *watcher, const struct timeline_flow *flows,
@@ -413,10 +422,12 @@ static enum status allocate(struct watcher *watcher, const struct timeline_flow 
         watcher->own_ns[segment->event] += segment->end_ns - segment->begin_ns;
     }
     segments_finish(&segments);
-    if (is_there) {
-        observed_own_ns(timeline, watcher->own_ns, watcher->core_ns);
+    if (!is_there) {
+        return STATUS_NO_MEMORY;
     }
-    return is_there ? STATUS_OK : STATUS_NO_MEMORY;
+    observed_own_ns(timeline, watcher->own_ns, watcher->core_ns);
+    // Each event is of one step, and each step has an event that is no piece, and a rest.
+    return observed_pieces_init(&watcher->pieces, timeline->event_count);
 }
 
 enum status observation_make(const struct timeline *timeline,
@@ -435,13 +446,16 @@ enum status observation_make(const struct timeline *timeline,
         status = allocate(&watcher, flows, flow_count);
     }
     if (status == STATUS_OK) {
-        take_all(&watcher, flows, flow_count);
+        status = take_all(&watcher, flows, flow_count);
+    }
+    if (status == STATUS_OK) {
         status = observed_exchange_make(timeline, watcher.own_ns, watcher.first, watcher.end,
                                         &ret_observation->exchange);
     }
     if (status == STATUS_OK && ret_observation->step_count < 2) {
         status = STATUS_INVALID;
     }
+    observed_pieces_finish(&watcher.pieces);
     free(watcher.posts);
     free(watcher.own_ns);
     free(watcher.core_ns);

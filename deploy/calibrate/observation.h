@@ -10,10 +10,10 @@
 #define DEPLOY_CALIBRATE_OBSERVATION_H
 
 #include "common/base/status.h"
-#include "common/vector/layout.h"
 #include "deploy/calibrate/fit.h"
 #include "deploy/calibrate/observed_cpu.h"
 #include "deploy/calibrate/observed_exchange.h"
+#include "deploy/calibrate/observed_pieces.h"
 #include "deploy/predict/basis/costs.h"
 #include "deploy/predict/basis/network_pacing.h"
 #include "deploy/trace/timeline.h"
@@ -33,7 +33,6 @@ struct observed_time {
 
 struct observed_layer {
     char name[TIMELINE_TEXT_BYTES];
-    double forward_s, backward_s; // in all steps
 };
 
 /* Values that were added up, and how long it took. */
@@ -62,9 +61,8 @@ struct observed_message {
 struct observation {
     struct observed_layer layers[COSTS_LAYERS_MAX]; // (layer_count), as they were met first
     uint32_t layer_count;                           // 0: the timeline has none
-    double bucket_s[LAYOUT_BUCKETS_MAX];            // backward of each bucket, in all steps
-    double forward_s;                               // forward, in all steps
-    double rest_s, optimizer_s;                     // in all steps
+    double piece_s[OBSERVED_PIECES];                // of a step, by enum observed_piece
+    double optimizer_s;                             // in all steps
     double *step_s;                                 // (step_count), owned: layers and the rest
     size_t step_count;                              // of all workers
     double passed_s;                                // in all steps, waits included

@@ -59,6 +59,12 @@ static uint64_t noise_of(const struct traced_story *story, uint64_t step, uint32
     return story->has_noise ? (step * 7 + (uint64_t)worker * 3) % 12 * 100 * TRACED_US : 0;
 }
 
+/* For how long something else has the core. */
+static uint64_t interrupt_of(const struct traced_story *story, uint64_t step)
+{
+    return story->is_interrupted && step % 4 != 0 ? TRACED_INTERRUPT_NS : 0;
+}
+
 /* A step's computing: the rest, forward with a wait in it, backward of two buckets, and a wait in
  * which both are updated. */
 static void compute(const struct author *author, uint64_t step, uint64_t at)
@@ -68,12 +74,13 @@ static void compute(const struct author *author, uint64_t step, uint64_t at)
     uint64_t begin_ns = at;
     at += TRACED_REST_NS + noise_of(author->story, step, author->number);
     uint64_t forward_ns = at, wait_ns = 50 * TRACED_US;
+    uint64_t first_ns = TRACED_FORWARD_1_NS + interrupt_of(author->story, step);
     if (has_layers) {
-        put(tape, at, TRACED_FORWARD_1_NS + wait_ns,
+        put(tape, at, first_ns + wait_ns,
             layer_of(TRACE_LAYER_FORWARD, TRACE_NO_BUCKET, step, "conv2d 1"));
     }
-    put(tape, at + TRACED_FORWARD_1_NS, wait_ns, tag_of(TRACE_EXCHANGE, TRACE_NO_BUCKET, step));
-    at += TRACED_FORWARD_1_NS + wait_ns;
+    put(tape, at + first_ns, wait_ns, tag_of(TRACE_EXCHANGE, TRACE_NO_BUCKET, step));
+    at += first_ns + wait_ns;
     if (has_layers) {
         put(tape, at, TRACED_FORWARD_2_NS,
             layer_of(TRACE_LAYER_FORWARD, TRACE_NO_BUCKET, step, "linear 2"));

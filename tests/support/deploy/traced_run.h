@@ -29,6 +29,7 @@
 #define TRACED_GROUP_NS         (260 * TRACED_US) // sums of a step in shared memory
 #define TRACED_LATE_NS          (500 * TRACED_US) // that worker 1 waits for worker 0
 #define TRACED_WAY_BYTES_PER_NS 1                 // 1 GB/s
+#define TRACED_INTERRUPT_NS     (4 * TRACED_MS)
 
 extern const uint64_t traced_bucket_bytes[2]; // of a message, which is half a bucket
 
@@ -42,6 +43,7 @@ struct traced_story {
     bool has_codes;             // ps-sync: workers encode and decode
     const char *transport;      // NULL: none is told
     bool has_hosts;             // each process is on a host of its own
+    bool is_interrupted;        // in three steps of four, the first layer's forward is
 };
 
 /* Makes the run folder, of a model of two layers (conv2d 1, linear 2) and two buckets, on the host
