@@ -2,17 +2,16 @@
  * connected. */
 #include "common/base/log.h"
 #include "common/job/job.h"
-#include "common/job/job_choices.h"
 #include "common/job/job_options.h"
-#include "common/job/job_values.h"
 #include "common/options/options.h"
 #include "deploy/command/commands.h"
+#include "deploy/command/predict_options.h"
 #include "deploy/command/predict_results.h"
 #include "deploy/predict/advise/advice.h"
 #include "deploy/predict/basis/cost_batches.h"
 #include "deploy/predict/faults/fault_study.h"
-#include "deploy/predict/study/parallel.h"
 #include "deploy/predict/study/study.h"
+#include "deploy/predict/study/study_batches.h"
 #include "deploy/predict/study/study_lists.h"
 #include "deploy/system/command_text.h"
 #include "deploy/system/folder.h"
@@ -23,226 +22,6 @@
 #include <string.h>
 
 #define ADVICE_MODES "ring,ps-sync,ps-ssp:2,ps-async" // that advice chooses among
-
-struct predict_options {
-    char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES];
-    char convergence[JOB_PATH_BYTES], out[JOB_PATH_BYTES];
-    char modes[STUDY_LIST_BYTES], workers[STUDY_LIST_BYTES], servers[STUDY_LIST_BYTES];
-    char what_ifs[WHAT_IFS_MAX * WHAT_IF_TEXT_BYTES];
-    uint32_t batch, steps, gradients_per_update, backup, sync_every, threads;
-    enum all_reduce_choice all_reduce;
-    enum transport_kind transport;
-    struct codec compress;
-    double bucket_mb;
-    char straggler[JOB_PATH_BYTES], faults[JOB_PATH_BYTES];
-    uint64_t job_steps;
-    uint64_t seed;
-    bool approximate, advise, json;
-    bool is_kept[ADVICE_AXES]; // of the axes of advice: a value was given
-    bool takes_places;         // as many workers as the network has places for
-    char command[COMMAND_TEXT_BYTES];
-};
-
-static bool all_reduce_is_valid(const char *text, char *ret_why, size_t why_size)
-{
-    bool is_valid = strcmp(text, "nccl") != 0;
-    if (!is_valid) {
-        snprintf(ret_why, why_size, "NCCL's way of adding up is not in the model");
-    }
-    return is_valid;
-}
-
-#define FIELD(kind, field) OPTION_FIELD(kind, predict_options, field)
-
-static const struct option rows[] = {
-    {.name = "costs",
-     FIELD(TEXT, costs),
-     .fallback = "",
-     .metavar = "FILE",
-     .help = "JSON file with what a worker's step costs (docs/PREDICT-FILES.md)"},
-    {.name = "network",
-     FIELD(TEXT, network),
-     .fallback = "",
-     .metavar = "FILE",
-     .help = "JSON file with hosts, switches and links (docs/PREDICT-FILES.md)"},
-    {.name = "mode",
-     .letter = 'm',
-     FIELD(TEXT, modes),
-     .fallback = "ps-sync,ring",
-     .metavar = "LIST",
-     .help = "the designs to predict, separated by commas: ps-sync, ps-ssp:S, ps-async, ring"},
-    {.name = "workers",
-     .letter = 'n',
-     FIELD(TEXT, workers),
-     .fallback = "2",
-     .metavar = "LIST",
-     .help = "numbers of workers, separated by commas, each at most 16384"},
-    {.name = "servers",
-     .letter = 's',
-     FIELD(TEXT, servers),
-     .fallback = "1",
-     .metavar = "LIST",
-     .help = "numbers of parameter-server processes, each with a shard of the parameters, "
-             "separated by commas; not in ring"},
-    {.name = "batch",
-     FIELD(U32, batch),
-     .fallback = "0",
-     OPTION_RANGE(0, JOB_BATCH_MAX),
-     .metavar = "IMAGES",
-     .help = "images of a worker's step; 0 takes the batch of the costs. Another batch needs costs "
-             "of several batches, as ringside calibrate --batches measures them"},
-    {.name = "bucket-mb",
-     FIELD(REAL, bucket_mb),
-     .fallback = "1",
-     OPTION_RANGE(0.001, 65536),
-     .metavar = "MIB",
-     .help = "size of the buckets in which gradients travel"},
-    {.name = "all-reduce",
-     FIELD(CHOICE, all_reduce),
-     .fallback = "auto",
-     .choices = all_reduce_choices,
-     .is_valid = all_reduce_is_valid,
-     .help = "how ring mode adds up gradients; nccl is not in the model"},
-    {.name = "transport",
-     FIELD(CHOICE, transport),
-     .fallback = "auto",
-     .choices = transport_choices,
-     .help = "what gradients and parameters travel over; shm and ipc need all places on one host"},
-    {.name = "compress",
-     FIELD(PARSED, compress),
-     .fallback = "none",
-     .parse = job_compress_parse,
-     .format = job_compress_format,
-     .metavar = "KIND",
-     .help = "send gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what that takes "
-             "are encode and decode of the costs"},
-    {.name = "gradients-per-update",
-     FIELD(U32, gradients_per_update),
-     .fallback = "1",
-     OPTION_RANGE(1, JOB_WORKERS_MAX),
-     .metavar = "COUNT",
-     .help =
-         "gradients averaged into one update in ps-ssp and ps-async, at most one of each worker"},
-    {.name = "backup",
-     FIELD(U32, backup),
-     .fallback = "0",
-     OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
-     .metavar = "COUNT",
-     .help = "backup workers in ps-sync: an update waits for the gradients of all workers but this "
-             "many, and late ones are dropped"},
-    {.name = "sync-every",
-     FIELD(U32, sync_every),
-     .fallback = "1",
-     OPTION_RANGE(1, 1000000),
-     .metavar = "STEPS",
-     .help = "local SGD: every worker takes this many steps with its own optimizer, then workers "
-             "exchange changes of parameters instead of gradients"},
-    {.name = "straggler",
-     FIELD(LIST, straggler),
-     .fallback = "none",
-     .is_valid = job_straggler_is_valid,
-     .metavar = "WHO",
-     .help = "slows workers down, as of ringside run: rank=R,factor=F, or "
-             "dist=exponential:mean=20ms,share=P; may be repeated"},
-    {.name = "fault",
-     FIELD(LIST, faults),
-     .fallback = "none",
-     .is_valid = job_faults_are_valid,
-     .metavar = "WHAT",
-     .help = "also predicts what faults cost a whole job, as of ringside run: "
-             "rank=2,step=100,kill, rank=2,step=100,stop=5s, after=step:150,join; may be repeated"},
-    {.name = "job-steps",
-     FIELD(U64, job_steps),
-     .fallback = "1000",
-     OPTION_RANGE(1, 1e9),
-     .metavar = "COUNT",
-     .help = "steps of the whole job that --fault strikes"},
-    {.name = "seed",
-     FIELD(U64, seed),
-     .fallback = "1",
-     OPTION_RANGE(0, 9007199254740992.0),
-     .metavar = "SEED",
-     .help = "of all delays that are drawn"},
-    {.name = "steps",
-     FIELD(U32, steps),
-     .fallback = "10",
-     OPTION_RANGE(1, 1000000),
-     .metavar = "COUNT",
-     .help = "steps of each worker that are counted, behind three that are not"},
-    {.name = "approximate",
-     FIELD(FLAG, approximate),
-     .fallback = "false",
-     .help =
-         "one worker or server stands for all in large jobs, also where steps may be off by more "
-         "than 1 %; the output says by how much"},
-    {.name = "what-if",
-     FIELD(LIST, what_ifs),
-     .fallback = "",
-     .is_valid = study_what_ifs_are_valid,
-     .metavar = "CHANGES",
-     .help = "predicts the same with other costs, network or servers, as link=2x,compute=0.5x or "
-             "latency=50us,servers=4; may be repeated"},
-    {.name = "convergence",
-     FIELD(TEXT, convergence),
-     .fallback = "",
-     .metavar = "FILE",
-     .help = "sweep.csv of a sweep with --target-accuracy: adds the time that training takes to "
-             "the target, by the steps that it took at such staleness"},
-    {.name = "advise",
-     FIELD(FLAG, advise),
-     .fallback = "false",
-     .help = "search for the best mode, servers and their places, bucket size and all-reduce; what "
-             "other options give stays. Without --workers: as many as the network has places for"},
-    {.name = "out",
-     .letter = 'o',
-     FIELD(TEXT, out),
-     .fallback = "",
-     .metavar = "DIR",
-     .help =
-         "folder to write: report.html, predictions.json, and plots as SVG and PNG, among them a "
-         "map of the fastest design over workers and bandwidth"},
-    {.name = "jobs",
-     .letter = 'j',
-     FIELD(U32, threads),
-     .fallback = "0",
-     OPTION_RANGE(0, PARALLEL_THREADS_MAX),
-     .metavar = "COUNT",
-     .help = "threads that predict at the same time; 0 is one for each core. Changes no figure"},
-    {.name = "json",
-     FIELD(FLAG, json),
-     .fallback = "false",
-     .help = "print one JSON object, with all digits, for scripts"},
-};
-#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
-
-static bool has_row(const struct option *list, size_t count, const char *name, size_t size)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(list[i].name) == size && strncmp(list[i].name, name, size) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Refuses options of jobs that the model does not read: they would change nothing. */
-static enum status check_model(int argc, char *const *argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *name = strncmp(argv[i], "--", 2) == 0 ? argv[i] + 2 : "";
-        name += strncmp(name, "no-", 3) == 0 ? 3 : 0;
-        size_t size = strcspn(name, "=");
-        if (has_row(job_options, job_option_count, name, size) &&
-            !has_row(rows, ROW_COUNT, name, size)) {
-            log_error(
-                "--%.*s is an option of jobs that predictions do not read; leave it out (what "
-                "a step costs, whatever is trained, is in the file of --costs)",
-                (int)size, name);
-            return STATUS_INVALID;
-        }
-    }
-    return STATUS_OK;
-}
 
 /* Refuses options that no point reads. */
 static enum status check_effects(const struct option_program *program, const struct study *study,
@@ -303,8 +82,14 @@ static enum status check_effects(const struct option_program *program, const str
     return STATUS_OK;
 }
 
-static enum status check_outputs(const struct predict_options *options)
+static enum status check_options(const struct predict_options *options)
 {
+    if (options->batch > 0 && options->global_batch > 0) {
+        log_error("--batch %u and --global-batch %u contradict each other: with the latter a "
+                  "worker's batch is its share; give one of them",
+                  options->batch, options->global_batch);
+        return STATUS_INVALID;
+    }
     if (strcmp(options->faults, "none") != 0 && options->advise) {
         log_error("--fault has no effect with --advise, which searches without faults; leave it "
                   "out");
@@ -359,11 +144,26 @@ static void warn_of_conditions(const struct predict_options *options, const stru
     }
 }
 
+/* With a global batch those of each number of workers follow from all of the file. */
+static enum status take_costs(const struct predict_options *options, struct cost_batches *batches,
+                              struct costs *ret_costs)
+{
+    if (options->global_batch == 0) {
+        return cost_batches_take(options->costs, options->batch, ret_costs);
+    }
+    enum status status = cost_batches_read(options->costs, batches);
+    if (status == STATUS_OK) {
+        cost_batches_find(batches, 0, ret_costs);
+    }
+    return status;
+}
+
 static enum status predict(const struct predict_options *options, struct study *study,
-                           struct fault_study *faults, struct costs *costs)
+                           struct fault_study *faults, struct costs *costs,
+                           struct cost_batches *batches)
 {
     struct network network = {0};
-    enum status status = cost_batches_take(options->costs, options->batch, costs);
+    enum status status = take_costs(options, batches, costs);
     if (status == STATUS_OK) {
         status = network_read(options->network, &network);
     }
@@ -373,6 +173,7 @@ static enum status predict(const struct predict_options *options, struct study *
     warn_of_conditions(options, costs, &network);
     struct convergence convergence = {NULL, 0};
     study->costs = costs;
+    study->batches = batches;
     study->network = &network;
     if (options->convergence[0] != '\0') {
         status = convergence_read(options->convergence, &convergence);
@@ -380,6 +181,9 @@ static enum status predict(const struct predict_options *options, struct study *
     }
     if (status == STATUS_OK && options->takes_places) {
         take_places(&network, study);
+    }
+    if (status == STATUS_OK) {
+        status = study_check_batches(study);
     }
     if (status == STATUS_OK && options->out[0] != '\0') {
         status = folder_make(options->out, NULL);
@@ -421,6 +225,7 @@ static void fill_study(const struct predict_options *options, struct study *stud
     study->job.gradients_per_update = options->gradients_per_update;
     study->job.backup = options->backup;
     study->job.sync_every = options->sync_every;
+    study->job.global_batch = options->global_batch;
     study->job.seed = options->seed;
     snprintf(study->job.straggler, sizeof(study->job.straggler), "%s", options->straggler);
     study->costs_file = options->costs;
@@ -447,11 +252,14 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct fau
                    "  ringside predict --costs costs.json --network network.json --mode ps-sync "
                    "--servers 1,4 -n 16,64 --what-if link=2x --json\n"
                    "  ringside predict --costs costs.json --network network.json --advise\n",
-        .sets = {{.title = "Options", .rows = rows, .count = ROW_COUNT, .values = &options}},
+        .sets = {{.title = "Options",
+                  .rows = predict_option_rows,
+                  .count = predict_option_count,
+                  .values = &options}},
         .set_count = 1,
         .takes_arguments_alone = true,
     };
-    if (check_model(argc, argv) != STATUS_OK ||
+    if (predict_options_check_model(argc, argv) != STATUS_OK ||
         options_parse(&program, argc, argv, &is_done) != STATUS_OK) {
         return EXIT_USAGE;
     }
@@ -463,7 +271,7 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct fau
     }
     command_text_write(argc, argv, options.command);
     fill_study(&options, study);
-    if (check_files(&options) != STATUS_OK || check_outputs(&options) != STATUS_OK ||
+    if (check_files(&options) != STATUS_OK || check_options(&options) != STATUS_OK ||
         study_take_what_ifs(options.what_ifs, study) != STATUS_OK ||
         study_take_lists(options.modes, options.servers, options.workers, study) != STATUS_OK ||
         check_effects(&program, study, options.advise) != STATUS_OK ||
@@ -471,7 +279,10 @@ static enum exit_code run(int argc, char **argv, struct study *study, struct fau
          fault_study_take(study, options.faults, options.job_steps, faults) != STATUS_OK)) {
         return EXIT_USAGE;
     }
-    return exit_code(predict(&options, study, faults, costs));
+    struct cost_batches batches = {NULL, 0, 0};
+    enum status status = predict(&options, study, faults, costs, &batches);
+    cost_batches_finish(&batches);
+    return exit_code(status);
 }
 
 enum exit_code command_predict(int argc, char **argv)

@@ -6,6 +6,7 @@
 #include "deploy/plot/prediction_plots.h"
 #include "deploy/predict/advise/winners.h"
 #include "deploy/predict/basis/fields.h"
+#include "deploy/predict/study/study_batches.h"
 #include "deploy/predict/study/study_target.h"
 #include "deploy/system/folder.h"
 
@@ -248,9 +249,11 @@ static void write_map(FILE *file, const struct page *page)
 static void write_lead(FILE *file, const struct study *study)
 {
     char lead[2 * JOB_PATH_BYTES + 256];
-    snprintf(lead, sizeof(lead), "costs %s · network %s · %u images a step · %u hosts · %u steps",
-             study->costs_file, study->network_file, study->costs->batch,
-             study->network->host_count, study->counted);
+    snprintf(lead, sizeof(lead), "costs %s · network %s · %u images a step%s · %u hosts · %u steps",
+             study->costs_file, study->network_file,
+             study_is_strong(study) ? study->job.global_batch : study->costs->batch,
+             study_is_strong(study) ? " of all workers together" : "", study->network->host_count,
+             study->counted);
     fprintf(file, "<h1>Ringside predictions</h1>\n<p class=\"lead\">");
     html_escape(file, lead);
     fprintf(file, "</p>\n<p class=\"note\">Predicted, not measured.</p>\n");

@@ -85,7 +85,7 @@ void advice_command_write(const struct basis *basis, char ret_text[ADVICE_COMMAN
     if (job.workers <= JOB_WORKERS_MAX && hosts != NULL &&
         network_place(&basis->network, job.workers, servers, hosts) == STATUS_OK) {
         append(ret_text, "ringside run", "");
-        job.batch = basis->costs.batch;
+        job.batch = job.global_batch == 0 ? basis->costs.batch : 0;
         write_options(&job, ret_text);
         if (basis->network.host_count > 1) {
             write_hosts(&basis->network, hosts, job.workers, servers, ret_text);

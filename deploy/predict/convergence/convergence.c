@@ -418,7 +418,7 @@ static bool is_first_of_recipe(const struct convergence *convergence, size_t ind
     return true;
 }
 
-void convergence_find(const struct convergence *convergence, const struct job *job, uint32_t batch,
+void convergence_find(const struct convergence *convergence, const struct job *job, double batch,
                       double staleness, double step_s, struct target *ret_target)
 {
     const struct exchange exchange = {job->mode, job->workers, (double)job->workers * batch,

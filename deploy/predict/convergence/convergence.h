@@ -50,7 +50,7 @@ struct target {
 
 /* Of a job whose mode, workers and other options are set, with the images of a worker's step, the
  * staleness and the time of a step that it has. */
-void convergence_find(const struct convergence *convergence, const struct job *job, uint32_t batch,
+void convergence_find(const struct convergence *convergence, const struct job *job, double batch,
                       double staleness, double step_s, struct target *ret_target);
 
 #endif

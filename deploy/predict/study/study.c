@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "deploy/predict/study/parallel.h"
+#include "deploy/predict/study/study_batches.h"
 #include "deploy/predict/study/study_links.h"
 
 #include <stdio.h>
@@ -115,11 +116,25 @@ struct prediction_extent study_extent(const struct study *study)
         .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX};
 }
 
+/* Counts the images of shares that differ, of which costs are those of the largest. */
+static enum status predict(const struct study *study, const struct basis *basis,
+                           const struct prediction_extent *extent,
+                           struct prediction *ret_prediction)
+{
+    enum status status =
+        prediction_make(&basis->job, &basis->costs, &basis->network, extent, ret_prediction);
+    if (status == STATUS_OK) {
+        ret_prediction->images_per_s *=
+            study_mean_batch(study, basis->job.workers) / study_batch(study, basis->job.workers);
+    }
+    return status;
+}
+
 enum status study_predict(const struct study *study, const struct basis *basis,
                           struct prediction *ret_prediction)
 {
     const struct prediction_extent extent = study_extent(study);
-    return prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_prediction);
+    return predict(study, basis, &extent, ret_prediction);
 }
 
 /* Whether the limiter of a point is sought in fewer steps. */
@@ -183,18 +198,27 @@ static enum status find_limiter(const struct study *study, const struct basis *b
     return STATUS_OK;
 }
 
-/* Images per second of one worker that exchanges nothing and that nobody slows down on purpose. */
-static enum status find_alone(const struct study *study, const struct basis *basis,
-                              double *ret_images_per_s)
+/* Images per second of one worker that exchanges nothing and that nobody slows down on purpose. It
+ * has all of a global batch. */
+static enum status find_alone(const struct study *study, const struct study_point *point,
+                              const struct basis *basis, double *ret_images_per_s)
 {
     const struct prediction_extent extent = study_extent(study);
+    const struct study_point one = {
+        .design = point->design, .workers = 1, .what_if = point->what_if};
+    struct basis *whole = NULL; // NULL: the worker has the same batch as beside others
     struct job job = basis->job;
     struct prediction alone;
     job.mode.kind = MODE_RING;
     job.workers = 1;
     job.backup = 0;
     snprintf(job.straggler, sizeof(job.straggler), "none");
-    enum status status = prediction_make(&job, &basis->costs, &basis->network, &extent, &alone);
+    enum status status = study_is_strong(study) ? study_make_basis(study, &one, &whole) : STATUS_OK;
+    if (status == STATUS_OK) {
+        const struct costs *costs = whole != NULL ? &whole->costs : &basis->costs;
+        status = prediction_make(&job, costs, &basis->network, &extent, &alone);
+    }
+    basis_destroy(whole);
     if (status == STATUS_OK && alone.step_s <= 0) {
         log_error("%s: a step of one worker takes no time; give its layers forward and backward "
                   "times",
@@ -262,15 +286,14 @@ enum status study_measure(const struct study *study, const struct basis *basis,
                           struct study_point *point)
 {
     double alone = 0;
-    enum status status = find_alone(study, basis, &alone);
+    enum status status = find_alone(study, point, basis, &alone);
     if (status == STATUS_OK) {
         status = tell_if_long(study, basis);
     }
     if (status == STATUS_OK) {
         struct prediction_extent extent = study_extent(study);
         extent.link_bytes = point->link_bytes;
-        status =
-            prediction_make(&basis->job, &basis->costs, &basis->network, &extent, &point->made);
+        status = predict(study, basis, &extent, &point->made);
     }
     if (status == STATUS_OK) {
         point->speed_up = point->made.images_per_s / alone;
@@ -287,6 +310,7 @@ enum status study_make_basis(const struct study *study, const struct study_point
     if (basis == NULL) {
         return STATUS_NO_MEMORY;
     }
+    study_find_costs(study, point->workers, &basis->costs);
     basis->job.mode = point->design.mode;
     basis->job.workers = point->workers;
     basis->job.servers = point->design.servers;
@@ -320,7 +344,7 @@ void study_find_target(const struct study *study, struct study_design design, ui
     struct job job = study->job;
     job.mode = design.mode;
     job.workers = workers;
-    convergence_find(study->convergence, &job, study->costs->batch,
+    convergence_find(study->convergence, &job, study_mean_batch(study, workers),
                      staleness_mean(&made->staleness), made->step_s, ret_target);
     if (ret_target->seconds > 0) {
         ret_target->seconds += find_start_s(study, workers, design.servers);

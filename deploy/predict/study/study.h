@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "deploy/predict/basis/basis.h"
+#include "deploy/predict/basis/cost_batches.h"
 #include "deploy/predict/basis/costs.h"
 #include "deploy/predict/basis/network.h"
 #include "deploy/predict/basis/what_if.h"
@@ -50,10 +51,11 @@ struct study_point {
 struct study {
     const char *costs_file, *network_file; // borrowed, as the others
     const struct costs *costs;
+    const struct cost_batches *batches; // with a global batch: those of the file
     const struct network *network;
     const struct convergence *convergence; // NULL: none
-    struct job job;                        // without mode, workers and servers
-    uint32_t counted;                      // steps of each worker
+    struct job job; // without mode, workers and servers; may have a global batch (study_batches.h)
+    uint32_t counted;    // steps of each worker
     bool is_approximate; // jobs are made in small also where that may be off by more than 1 %
     uint32_t threads;    // that make points; 0: one for each core. Changes no figure
     struct study_design designs[STUDY_POINTS_MAX];

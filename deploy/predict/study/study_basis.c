@@ -2,6 +2,7 @@
 #include "deploy/predict/study/study_basis.h"
 
 #include "deploy/predict/basis/fields.h"
+#include "deploy/predict/study/study_batches.h"
 
 #include <stdbool.h>
 
@@ -150,12 +151,13 @@ void study_print_basis(const struct study *study, FILE *stream)
     quantity_format(costs_compute_s(study->costs), QUANTITY_TIME, compute);
     fprintf(stream, "%s: %u images a step, computed in %s; %s a message at each end\n",
             study->costs_file, study->costs->batch, compute, message);
-    if (study->costs->line_from > 0) {
+    if (!study_is_strong(study) && study->costs->line_from > 0) {
         fprintf(stream, "  times are %s from those of %u and %u images\n",
                 costs_are_extrapolated(study->costs) ? "extrapolated" : "interpolated",
                 study->costs->line_from, study->costs->line_to);
     }
     print_costs(study->costs, stream);
+    study_print_batches(study, stream);
     fprintf(stream, "%s: %u host%s\n", study->network_file, network->host_count,
             network->host_count == 1 ? "" : "s");
     print_network(network, stream);

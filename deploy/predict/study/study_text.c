@@ -1,6 +1,7 @@
 /* Predictions as a table, and as JSON. */
 #include "deploy/predict/study/study.h"
 #include "deploy/predict/study/study_basis.h"
+#include "deploy/predict/study/study_batches.h"
 #include "deploy/predict/study/study_links.h"
 #include "deploy/predict/study/study_target.h"
 
@@ -157,29 +158,30 @@ static double change_percent(const struct study *study, const struct study_point
 void study_print(const struct study *study, FILE *stream)
 {
     study_print_basis(study, stream);
-    fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s%s  %-18s %s\n", "mode",
-            "workers", "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
-            "optimizer", "waiting", "staleness", study_target_heading(study), "limiter",
-            "busiest link, MB a step");
+    fprintf(stream, "%-8s %7s%s %7s %10s %8s %6s %9s %9s %9s %9s %9s %9s%s  %-18s %s\n", "mode",
+            "workers", study_batch_heading(study), "servers", "images/s", "speed-up", "eff. %",
+            "step ms", "compute", "delays", "optimizer", "waiting", "staleness",
+            study_target_heading(study), "limiter", "busiest link, MB a step");
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
         const struct prediction *made = &point->made;
-        char limiter[32], target[STUDY_TARGET_BYTES], servers[16] = "-";
+        char limiter[32], target[STUDY_TARGET_BYTES], batch[STUDY_BATCH_BYTES], servers[16] = "-";
         study_target_cell(study, point, target);
+        study_batch_cell(study, point->workers, batch);
         snprintf(limiter, sizeof(limiter), "%s (-%.1f %%)", point->limiter,
                  100 * point->limiter_gain);
         if (point->servers > 0) {
             snprintf(servers, sizeof(servers), "%u", point->servers);
         }
-        fprintf(
-            stream,
-            "%-8s %7u %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f%s  %-18s %s, %.3f "
-            "(%.0f %% busy)\n",
-            mode_text(point->design.mode).text, point->workers, servers, made->images_per_s,
-            point->speed_up, 100 * point->efficiency, 1e3 * made->step_s, 1e3 * made->compute_s,
-            1e3 * made->delay_s, 1e3 * made->optimizer_s, 1e3 * made->wait_s,
-            staleness_mean(&made->staleness), target, limiter, link_name(study, point),
-            made->busiest_bytes / 1e6, 100 * made->busiest_use);
+        fprintf(stream,
+                "%-8s %7u%s %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f%s  %-18s "
+                "%s, %.3f "
+                "(%.0f %% busy)\n",
+                mode_text(point->design.mode).text, point->workers, batch, servers,
+                made->images_per_s, point->speed_up, 100 * point->efficiency, 1e3 * made->step_s,
+                1e3 * made->compute_s, 1e3 * made->delay_s, 1e3 * made->optimizer_s,
+                1e3 * made->wait_s, staleness_mean(&made->staleness), target, limiter,
+                link_name(study, point), made->busiest_bytes / 1e6, 100 * made->busiest_use);
     }
     bool has_late = print_late(study, stream), has_reduced = print_reduced(study, stream);
     if (has_late || has_reduced) {
@@ -235,7 +237,7 @@ void study_print_left_out(const struct study *study, FILE *stream)
     char origin[ORIGIN_BYTES];
     format_origin(study, origin);
     fprintf(stream, "\nWhat the model leaves out:\n- %s\n- %s\n", origin, cores_gap(study));
-    if (study->costs->line_from > 0) {
+    if (study_has_lines(study)) {
         fprintf(stream, "- %s\n", batch_gap);
     }
     if (missing_costs(study) != NULL) {
@@ -291,6 +293,7 @@ json_t *study_points_json(const struct study *study, const struct what_if *what_
         json_t *object = point_json(study, point);
         json_object_set_new(object, "links", study_links_json(study, point));
         study_target_add_json(study, point, object);
+        study_batch_add_json(study, point->workers, object);
         if (study->costs->launch.is_given) {
             json_object_set_new(object, "start_s", json_real(point->start_s));
         }
@@ -316,7 +319,7 @@ static json_t *left_out_json(const struct study *study)
     format_origin(study, origin);
     json_array_append_new(gaps, json_string(origin));
     json_array_append_new(gaps, json_string(cores_gap(study)));
-    if (study->costs->line_from > 0) {
+    if (study_has_lines(study)) {
         json_array_append_new(gaps, json_string(batch_gap));
     }
     if (missing_costs(study) != NULL) {
@@ -339,16 +342,11 @@ json_t *study_json(const struct study *study)
     }
     // Without memory one of the parts is NULL, and then the whole is.
     codec_text(&study->job.compress, codec);
-    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:f, s:I, s:I, s:o, s:o, s:o}", "costs",
-                               study->costs_file, "network", study->network_file, "batch",
-                               (json_int_t)study->costs->batch, "compress", codec, "bucket_mb",
-                               study->job.bucket_mb, "seed", (json_int_t)study->job.seed, "steps",
-                               (json_int_t)study->counted, "points", study_points_json(study, NULL),
-                               "what_ifs", what_ifs, "left_out", left_out_json(study));
-    if (study->costs->line_from > 0) {
-        json_object_set_new(object, "batch_from",
-                            json_pack("[I, I]", (json_int_t)study->costs->line_from,
-                                      (json_int_t)study->costs->line_to));
-    }
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o}", "costs", study->costs_file, "network",
+        study->network_file, "compress", codec, "bucket_mb", study->job.bucket_mb, "seed",
+        (json_int_t)study->job.seed, "steps", (json_int_t)study->counted, "points",
+        study_points_json(study, NULL), "what_ifs", what_ifs, "left_out", left_out_json(study));
+    study_batches_add_json(study, object);
     return object;
 }
