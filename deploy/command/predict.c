@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ADVICE_MODES "ring,ps-sync,ps-ssp:2,ps-async" // that advice chooses among
 
@@ -116,14 +117,20 @@ static enum status check_files(const struct predict_options *options)
     return STATUS_OK;
 }
 
-static void take_places(const struct network *network, struct study *study)
+static enum status take_places(const struct predict_options *options, const struct network *network,
+                               struct study *study)
 {
     uint32_t places = 0;
     for (uint32_t i = 0; i < network->host_count && places < STUDY_WORKERS_MAX; i++) {
         places += network->hosts[i].workers;
     }
+    if (places == 0) {
+        log_error("%s has places for no worker; raise \"workers\" of its hosts", options->network);
+        return STATUS_INVALID;
+    }
     study->workers[0] = places < STUDY_WORKERS_MAX ? places : STUDY_WORKERS_MAX;
     study_cross(study);
+    return STATUS_OK;
 }
 
 static bool has_faults(const struct predict_options *options)
@@ -180,11 +187,12 @@ static enum status predict(const struct predict_options *options, struct study *
         study->convergence = &convergence;
     }
     if (status == STATUS_OK && options->takes_places) {
-        take_places(&network, study);
+        status = take_places(options, &network, study);
     }
     if (status == STATUS_OK) {
         status = study_check_batches(study);
     }
+    bool is_new = options->out[0] != '\0' && access(options->out, F_OK) != 0;
     if (status == STATUS_OK && options->out[0] != '\0') {
         status = folder_make(options->out, NULL);
     }
@@ -192,6 +200,9 @@ static enum status predict(const struct predict_options *options, struct study *
         status = options->advise ? predict_results_advise(study, options->is_kept, options->json)
                                  : predict_results_make(study, faults, options->json, options->out,
                                                         options->command);
+    }
+    if (status != STATUS_OK && is_new) {
+        folder_remove(options->out); // what was made is no result
     }
     convergence_finish(&convergence);
     network_finish(&network);

@@ -3,10 +3,12 @@
 
 #include "common/base/log.h"
 #include "common/base/number.h"
+#include "common/base/printable.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct unit {
     const char *name;
@@ -86,6 +88,11 @@ enum status fields_refuse(const struct fields *fields, const char *name, const c
 enum status fields_load(const char *file, json_t **ret_object)
 {
     json_error_t error;
+    struct stat facts;
+    if (stat(file, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+        log_error("%s cannot be read: it is a folder; name a file", file);
+        return STATUS_INVALID;
+    }
     json_t *object = json_load_file(file, JSON_REJECT_DUPLICATES, &error);
     if (object == NULL) {
         char where[32] = "";
@@ -135,6 +142,19 @@ static enum status find(const struct fields *fields, const char *name, bool is_r
                                              : STATUS_OK;
 }
 
+/* `text`: what stands there; NULL: no text. */
+static enum status refuse_quantity(const struct fields *fields, const char *name,
+                                   enum quantity quantity, const char *text)
+{
+    char why[192];
+    snprintf(why, sizeof(why), "has to be a %s%s%.40s%s",
+             quantity == QUANTITY_TIME
+                 ? "time of at least 0 with its unit (s, ms, us, ns): \"30 us\""
+                 : "bandwidth with its unit (kbit/s ... Tbit/s, kB/s ... TB/s): \"25 Gbit/s\"",
+             text != NULL ? ", and is \"" : "", text != NULL ? text : "", text != NULL ? "\"" : "");
+    return fields_refuse(fields, name, why);
+}
+
 enum status fields_quantity(const struct fields *fields, const char *name, enum quantity quantity,
                             bool is_required, double *ret_value)
 {
@@ -144,12 +164,7 @@ enum status fields_quantity(const struct fields *fields, const char *name, enum 
         return status;
     }
     if (!json_is_string(value) || !quantity_parse(json_string_value(value), quantity, ret_value)) {
-        return fields_refuse(fields, name,
-                             quantity == QUANTITY_TIME
-                                 ? "has to be a time of at least 0 with its unit (s, ms, us, ns): "
-                                   "\"30 us\""
-                                 : "has to be a bandwidth with its unit (kbit/s ... Tbit/s, kB/s "
-                                   "... TB/s): \"25 Gbit/s\"");
+        return refuse_quantity(fields, name, quantity, json_string_value(value));
     }
     if (quantity == QUANTITY_BANDWIDTH && *ret_value <= 0) {
         return fields_refuse(fields, name,
@@ -197,9 +212,16 @@ enum status fields_text(const struct fields *fields, const char *name, bool is_r
     const json_t *value = NULL;
     enum status status = find(fields, name, is_required, &value);
     *ret_text = json_string_value(value);
-    return status == STATUS_OK && value != NULL && (*ret_text == NULL || **ret_text == '\0')
-               ? fields_refuse(fields, name, "has to be a text")
-               : status;
+    if (status != STATUS_OK || value == NULL) {
+        return status;
+    }
+    if (*ret_text == NULL || **ret_text == '\0') {
+        return fields_refuse(fields, name, "has to be a text");
+    }
+    // Texts are printed on terminals, which obey control characters.
+    return printable_is_utf8(*ret_text, strlen(*ret_text))
+               ? STATUS_OK
+               : fields_refuse(fields, name, "has control characters; leave them out");
 }
 
 enum status fields_list(const struct fields *fields, const char *name, bool is_required,

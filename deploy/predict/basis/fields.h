@@ -56,7 +56,8 @@ enum status fields_flag(const struct fields *fields, const char *name, bool *ret
 enum status fields_number(const struct fields *fields, const char *name, double min, double max,
                           bool is_required, double *ret_value);
 
-/* A text, which belongs to the object; where it is missing: NULL, unless it is required. */
+/* A text without control characters, which belongs to the object; where it is missing: NULL, unless
+ * it is required. */
 enum status fields_text(const struct fields *fields, const char *name, bool is_required,
                         const char **ret_text);
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BURST_KIB_MAX 1e9
+#define BURST_KIB_MAX  1e9
+#define NAME_BYTES_MAX 50 // numbers of hosts and sides of links follow
 
 static uint32_t add_link(struct network *network, const char *name, const char *side,
                          double bandwidth)
@@ -45,6 +46,16 @@ static void add_traffic(struct network *network, uint32_t up, uint32_t down,
     network->links[up].burst = network->links[down].burst = traffic->burst;
 }
 
+/* A name that is kept whole. As fields_text. */
+static enum status read_name(const struct fields *fields, const char *field, bool is_required,
+                             const char **ret_name)
+{
+    enum status status = fields_text(fields, field, is_required, ret_name);
+    return status == STATUS_OK && *ret_name != NULL && strlen(*ret_name) > NAME_BYTES_MAX
+               ? fields_refuse(fields, field, "has more than 50 bytes; shorten it")
+               : status;
+}
+
 static uint32_t find_switch(const struct network *network, const char *name)
 {
     for (uint32_t i = 0; i < network->switch_count; i++) {
@@ -68,7 +79,7 @@ static enum status read_switch(const char *file, json_t *object, size_t index,
     const char *name = NULL;
     enum status status = fields_check_names(&fields, names);
     if (status == STATUS_OK) {
-        status = fields_text(&fields, "name", true, &name);
+        status = read_name(&fields, "name", true, &name);
     }
     if (status == STATUS_OK && find_switch(network, name) != NETWORK_NONE) {
         status = fields_refuse(&fields, "name", "is that of another switch");
@@ -134,7 +145,7 @@ static enum status read_group(const struct fields *fields, const struct network 
     const char *name = NULL, *above = NULL;
     enum status status = fields_check_names(fields, names);
     if (status == STATUS_OK) {
-        status = fields_text(fields, "name", true, &name);
+        status = read_name(fields, "name", true, &name);
     }
     if (status == STATUS_OK) {
         status = fields_text(fields, "switch", true, &above);
@@ -156,7 +167,7 @@ static enum status read_group(const struct fields *fields, const struct network 
         status = fields_number(fields, "cores", 1, 65536, false, &group->cores);
     }
     if (status == STATUS_OK) {
-        status = fields_text(fields, "machine", false, &group->machine);
+        status = read_name(fields, "machine", false, &group->machine);
     }
     if (status == STATUS_OK && group->machine != NULL && group->cores == 0) {
         status = fields_refuse(fields, "cores", "is missing: hosts share those of their machine");
