@@ -3,8 +3,9 @@
 
 #include "deploy/predict/basis/fields.h"
 #include "deploy/predict/study/study_batches.h"
+#include "deploy/predict/study/study_groups.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 
 /* A line that grows entry by entry. */
 struct quantity_line {
@@ -70,11 +71,6 @@ static uint32_t uplink_of(const struct network *network, uint32_t own)
     return network->switches[own].up;
 }
 
-static bool is_like(const struct network_link *a, const struct network_link *b)
-{
-    return a->bandwidth == b->bandwidth && a->background == b->background;
-}
-
 /* NULL: there is none. */
 static const struct network_link *link_at(const struct network *network,
                                           const struct link_kind *kind, uint32_t index)
@@ -83,31 +79,16 @@ static const struct network_link *link_at(const struct network *network,
     return link != NETWORK_NONE ? &network->links[link] : NULL;
 }
 
-/* Behind the links in a row that are like the first of them. */
-static uint32_t row_end(const struct network *network, const struct link_kind *kind, uint32_t first)
+/* Links that are alike. */
+static void line_add_group(struct quantity_line *line, const struct study_group *group)
 {
-    const struct network_link *link = link_at(network, kind, first);
-    uint32_t end = first + 1;
-    while (end < kind->count) {
-        const struct network_link *next = link_at(network, kind, end);
-        if (link == NULL || next == NULL || !is_like(next, link)) {
-            break;
-        }
-        end++;
-    }
-    return end;
-}
-
-/* A row of links that are alike. */
-static void line_add_row(struct quantity_line *line, const struct network_link *link,
-                         uint32_t count)
-{
+    const struct network_link *link = group->link;
     char bandwidth[QUANTITY_BYTES], background[QUANTITY_BYTES];
     quantity_format(link->bandwidth, QUANTITY_BANDWIDTH, bandwidth);
     line_begin_entry(line);
     fprintf(line->stream, "%s", link->name);
-    if (count > 1) {
-        fprintf(line->stream, " and %u more", count - 1);
+    if (group->size > 1) {
+        fprintf(line->stream, " and %u more", group->size - 1);
     }
     fprintf(line->stream, " %s", bandwidth);
     if (link->background > 0) {
@@ -116,18 +97,22 @@ static void line_add_row(struct quantity_line *line, const struct network_link *
     }
 }
 
-/* Links in a row that have the same bandwidth and background are one entry. */
 static void print_links(const struct network *network, const struct link_kind *kind, FILE *stream)
 {
     struct quantity_line line = {stream, kind->title, 0};
-    for (uint32_t i = 0, end; i < kind->count; i = end) {
+    struct study_group *groups = calloc((size_t)kind->count + 1, sizeof(*groups));
+    uint32_t count = 0;
+    for (uint32_t i = 0; groups != NULL && i < kind->count; i++) {
         const struct network_link *link = link_at(network, kind, i);
-        end = row_end(network, kind, i);
         if (link != NULL && link->bandwidth > 0) {
-            line_add_row(&line, link, end - i);
+            study_group_join(groups, 0, &count, &(struct study_group){.link = link});
         }
     }
+    for (uint32_t i = 0; i < count; i++) {
+        line_add_group(&line, &groups[i]);
+    }
     line_end(&line);
+    free(groups);
 }
 
 static void print_network(const struct network *network, FILE *stream)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* Costs and network, each with all its bandwidths: who wrote GB for Gbit sees it there. Of hosts
- * and switches in a row that have the same bandwidth, the first is named. */
+ * and switches that are alike (study_groups.h), the first is named. */
 void study_print_basis(const struct study *study, FILE *stream);
 
 #endif

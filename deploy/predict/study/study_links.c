@@ -1,28 +1,25 @@
 /* Groups links, and tells what goes over them. */
 #include "deploy/predict/study/study_links.h"
 
+#include "deploy/predict/study/study_groups.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 enum side { SIDE_UP, SIDE_DOWN, SIDE_MEMORY, SIDE_COUNT };
 
-/* Hosts or switches that are alike. */
-struct group {
-    const char *name;                       // of the first
-    const struct network_link *link;        // of the first, up to what is above; borrowed
-    uint32_t above, workers, servers, size; // above: of switches
-    bool is_idle;                           // switches over which nothing goes
-    struct group_side {
-        double least, most, sum; // bytes of a step
-        uint32_t known;
-    } sides[SIDE_COUNT];
+/* What goes over the links of a group. */
+struct group_side {
+    double least, most, sum; // bytes of a step
+    uint32_t known;
 };
 
 struct groups {
     const struct network *network;
     uint32_t *workers, *servers; // (host_count) owned: that run there
-    struct group *list;          // (count) owned: hosts, then switches
+    struct study_group *list;    // (count) owned: hosts, then switches
+    struct group_side *sides;    // (count, SIDE_COUNT) owned
     uint32_t *of_host;           // (host_count) owned; NETWORK_NONE: nobody runs there
     uint32_t count, hosts;
 };
@@ -32,30 +29,13 @@ static void groups_finish(struct groups *groups)
     free(groups->workers);
     free(groups->servers);
     free(groups->list);
+    free(groups->sides);
     free(groups->of_host);
 }
 
-static bool is_like(const struct group *a, const struct group *b)
+static struct group_side *sides_of(const struct groups *groups, uint32_t index)
 {
-    return network_free(a->link) == network_free(b->link) && a->above == b->above &&
-           a->workers == b->workers && a->servers == b->servers && a->is_idle == b->is_idle;
-}
-
-/* Adds one to the group that it is like, of those from `first` on, or to a new one. Its index. */
-static uint32_t join_group(struct groups *groups, uint32_t first, const struct group *like)
-{
-    uint32_t i = first;
-    if (groups->count > first && is_like(&groups->list[groups->count - 1], like)) {
-        i = groups->count - 1; // most come in a row
-    }
-    while (i < groups->count && !is_like(&groups->list[i], like)) {
-        i++;
-    }
-    if (i == groups->count) {
-        groups->list[groups->count++] = *like;
-    }
-    groups->list[i].size++;
-    return i;
+    return &groups->sides[(size_t)index * SIDE_COUNT];
 }
 
 static void add_bytes(struct group_side *side, double bytes)
@@ -74,15 +54,14 @@ static void group_hosts(struct groups *groups, const double *bytes)
     const struct network *network = groups->network;
     for (uint32_t i = 0; i < network->host_count; i++) {
         const struct network_host *host = &network->hosts[i];
-        const struct group like = {.name = host->name,
-                                   .link = &network->links[host->up],
-                                   .above = NETWORK_NONE,
-                                   .workers = groups->workers[i],
-                                   .servers = groups->servers[i]};
+        const struct study_group like = {.name = host->name,
+                                         .link = &network->links[host->up],
+                                         .workers = groups->workers[i],
+                                         .servers = groups->servers[i]};
         groups->of_host[i] = NETWORK_NONE;
         if (like.workers + like.servers > 0) {
-            groups->of_host[i] = join_group(groups, 0, &like);
-            struct group_side *sides = groups->list[groups->of_host[i]].sides;
+            groups->of_host[i] = study_group_join(groups->list, 0, &groups->count, &like);
+            struct group_side *sides = sides_of(groups, groups->of_host[i]);
             add_bytes(&sides[SIDE_UP], bytes[host->up]);
             add_bytes(&sides[SIDE_DOWN], bytes[host->down]);
             add_bytes(&sides[SIDE_MEMORY], bytes[host->memory]);
@@ -99,13 +78,14 @@ static void group_switches(struct groups *groups, const double *bytes)
         if (own->above == NETWORK_NONE) {
             continue;
         }
-        const struct group like = {.name = own->name,
-                                   .link = &network->links[own->up],
-                                   .above = own->above,
-                                   .is_idle = bytes[own->up] == 0 && bytes[own->down] == 0};
-        struct group *group = &groups->list[join_group(groups, groups->hosts, &like)];
-        add_bytes(&group->sides[SIDE_UP], bytes[own->up]);
-        add_bytes(&group->sides[SIDE_DOWN], bytes[own->down]);
+        const struct study_group like = {.name = own->name,
+                                         .link = &network->links[own->up],
+                                         .above = own->above,
+                                         .is_idle = bytes[own->up] == 0 && bytes[own->down] == 0};
+        struct group_side *sides =
+            sides_of(groups, study_group_join(groups->list, groups->hosts, &groups->count, &like));
+        add_bytes(&sides[SIDE_UP], bytes[own->up]);
+        add_bytes(&sides[SIDE_DOWN], bytes[own->down]);
     }
 }
 
@@ -131,10 +111,11 @@ static enum status groups_make(const struct basis *basis, const double *bytes,
     groups->workers = calloc(network->host_count, sizeof(*groups->workers));
     groups->servers = calloc(network->host_count, sizeof(*groups->servers));
     groups->of_host = calloc(network->host_count, sizeof(*groups->of_host));
-    groups->list =
-        calloc((size_t)network->host_count + network->switch_count, sizeof(*groups->list));
+    size_t most = (size_t)network->host_count + network->switch_count;
+    groups->list = calloc(most, sizeof(*groups->list));
+    groups->sides = calloc(most * SIDE_COUNT, sizeof(*groups->sides));
     if (groups->workers == NULL || groups->servers == NULL || groups->of_host == NULL ||
-        groups->list == NULL) {
+        groups->list == NULL || groups->sides == NULL) {
         return STATUS_NO_MEMORY;
     }
     enum status status = place(basis, groups);
@@ -168,7 +149,7 @@ enum status study_links_complete(const struct basis *basis, double *link_bytes)
             link_bytes[host->up] = link_bytes[host->down] = link_bytes[host->memory] = 0;
             continue;
         }
-        const struct group_side *sides = groups.list[groups.of_host[i]].sides;
+        const struct group_side *sides = sides_of(&groups, groups.of_host[i]);
         double up = side_mean(&sides[SIDE_UP]), down = side_mean(&sides[SIDE_DOWN]);
         fill(&link_bytes[host->up], up, is_ring ? down : (double)NAN);
         fill(&link_bytes[host->down], down, is_ring ? up : (double)NAN);
@@ -229,9 +210,12 @@ static void print_side(const struct group_side *side, const char *name,
     }
 }
 
-static void print_group(const struct group *group, bool is_switch, const struct prediction *made,
+static void print_group(const struct groups *groups, uint32_t index, const struct prediction *made,
                         FILE *stream)
 {
+    const struct study_group *group = &groups->list[index];
+    const struct group_side *sides = sides_of(groups, index);
+    bool is_switch = index >= groups->hosts;
     fprintf(stream, "\n  %s", group->name);
     if (group->size > 1) {
         fprintf(stream, " and %u more", group->size - 1);
@@ -243,11 +227,11 @@ static void print_group(const struct group *group, bool is_switch, const struct 
         fprintf(stream, ", %u server%s", group->servers, group->servers == 1 ? "" : "s");
     }
     fprintf(stream, ":");
-    print_side(&group->sides[SIDE_UP], is_switch ? "up" : "out", group->link, made, stream);
+    print_side(&sides[SIDE_UP], is_switch ? "up" : "out", group->link, made, stream);
     fprintf(stream, ",");
-    print_side(&group->sides[SIDE_DOWN], is_switch ? "down" : "in", group->link, made, stream);
-    if (!is_switch && group->sides[SIDE_MEMORY].most > 0) {
-        fprintf(stream, ", memory %.3f", group->sides[SIDE_MEMORY].most / 1e6);
+    print_side(&sides[SIDE_DOWN], is_switch ? "down" : "in", group->link, made, stream);
+    if (!is_switch && sides[SIDE_MEMORY].most > 0) {
+        fprintf(stream, ", memory %.3f", sides[SIDE_MEMORY].most / 1e6);
     }
 }
 
@@ -259,7 +243,7 @@ static void print_point(const struct study *study, const struct study_point *poi
         groups_make(basis, point->link_bytes, &groups) == STATUS_OK) {
         fprintf(stream, "\n%s among %u:", study_design_text(point->design).text, point->workers);
         for (uint32_t i = 0; i < groups.count; i++) {
-            print_group(&groups.list[i], i >= groups.hosts, &point->made, stream);
+            print_group(&groups, i, &point->made, stream);
         }
     }
     groups_finish(&groups);
