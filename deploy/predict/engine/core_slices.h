@@ -1,0 +1,22 @@
+/* Machines whose threads have a core each for a slice at a time (cores.h), for `cores`. */
+#ifndef DEPLOY_PREDICT_ENGINE_CORE_SLICES_H
+#define DEPLOY_PREDICT_ENGINE_CORE_SLICES_H
+
+#include "common/base/status.h"
+#include "deploy/predict/engine/cores.h"
+
+#include <stdint.h>
+
+struct machine;
+
+/* Gives all machines holders of their cores, which `cores` frees. Where a thread stands for
+ * several, these share cores evenly instead. */
+enum status core_slices_allocate(struct cores *cores, uint32_t processes);
+
+/* A runner that had nothing to do has got work: gives it a core, or lets it wait. */
+void core_slices_begin(struct cores *cores, struct machine *machine, uint32_t index, double now);
+
+/* Ends what ends next on a machine: the slice of a core's holder, or its work. */
+struct cores_work core_slices_end_next(struct cores *cores, struct machine *machine, double now);
+
+#endif
