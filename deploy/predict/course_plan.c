@@ -122,6 +122,11 @@ static enum reduction_kind reduction_kind(const struct course *course)
     return REDUCTION_RING;
 }
 
+static bool is_direct(const struct course *course)
+{
+    return course->parts == 0 && course->algorithms[0] == ALL_REDUCE_DIRECT;
+}
+
 /* What a step takes at least, also without delays: of a ring, or directly, by all messages of a
  * worker, which its thread handles one after the other; and by its layers. */
 static double least_step_s(const struct course *course)
@@ -216,11 +221,14 @@ static double error_of_backup(const struct course *course)
                : BACKUP_SEEN + off * served_s / (served_s + costs_compute_s(course->costs));
 }
 
-/* Whether workers wait for each other's slices, which those of a sample do otherwise than all. Only
- * those that compute with one thread have slices (cores.h). */
+/* Whether messages of workers wait for slices of those that compute, which hops that stand for
+ * several do otherwise than these. With servers, workers of a sample have the messages that they
+ * have in the whole job. Only those that compute with one thread have slices (cores.h). */
 static bool waits_for_slices(const struct course *course)
 {
-    bool waits = false, has_slices = course->costs->slice_s > 0 && course->costs->threads <= 1;
+    const struct costs *costs = course->costs;
+    bool waits = false, has_slices = course->parts == 0 && costs->slice_s > 0 &&
+                                     costs->threads <= 1 && !costs->messages_first;
     for (uint32_t w = 1; w < course->job->workers && has_slices; w++) {
         bool shares = course->hosts[w] == course->hosts[w - 1];
         waits = waits || (shares && course->whole->hosts[course->hosts[w]].cores > 0);
@@ -236,9 +244,13 @@ static double error_of_sample(const struct course *course, bool has_delays)
     const struct job *job = course->job;
     bool is_mixed = course->has_group;
     for (uint32_t b = 0; b < course->layout.bucket_count && course->parts == 0; b++) {
-        is_mixed = is_mixed || course->algorithms[b] != course->algorithms[0] ||
-                   course->algorithms[b] == ALL_REDUCE_DIRECT;
+        is_mixed = is_mixed || course->algorithms[b] != course->algorithms[0];
     }
+    // Of a sample's messages more go within a host, where threads handle no bytes.
+    uint32_t places_max = course->costs->message_bandwidth > 0 ? 1 : UINT32_MAX;
+    bool is_far =
+        is_direct(course) && !sample_may_be_direct(course->whole, job->workers, course->hosts,
+                                                   course->estimate.sample, places_max);
     // A rank that is slower need not be alike to the one of the sample that stands for it.
     bool is_unlike =
         straggler_rank_max(&course->straggler) >= 0 &&
@@ -246,7 +258,7 @@ static double error_of_sample(const struct course *course, bool has_delays)
     // A worker beside a server is late often, for which others wait, or which they leave behind.
     bool is_beside = (job->backup > 0 || job->mode.kind == MODE_PS_SSP) &&
                      sample_is_beside(job->workers, course->parts, course->hosts);
-    if (is_mixed || is_unlike || is_beside || waits_for_slices(course) ||
+    if (is_mixed || is_far || is_unlike || is_beside || waits_for_slices(course) ||
         (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
         return (double)INFINITY;
     }
@@ -410,7 +422,9 @@ static enum status sample_of_ring(struct course *course)
     for (uint32_t w = 0; w < count; w++) {
         course->message_scale[w] = course->work_scale[w] = course->sample.hops_each;
     }
-    return sample_ring(course->whole, course->sample.hops_each, &course->reduction);
+    return is_direct(course)
+               ? sample_direct(course->whole, workers, course->hosts, count, &course->reduction)
+               : sample_ring(course->whole, course->sample.hops_each, &course->reduction);
 }
 
 /* All hops are there, as they are. Only chunks are all alike. */

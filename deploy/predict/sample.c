@@ -274,6 +274,35 @@ enum status sample_ring(const struct network *network, double hops_each,
     return STATUS_OK;
 }
 
+bool sample_may_be_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                          uint32_t count, uint32_t places_max)
+{
+    uint32_t places = 0;
+    bool has_cores = false;
+    for (uint32_t w = 0; w < workers; w++) {
+        const struct network_host *host = &network->hosts[hosts[w]];
+        places = host->workers > places ? host->workers : places;
+        has_cores = has_cores || host->cores > 0;
+    }
+    return !has_cores && places < count && places <= places_max &&
+           are_below_one_switch(network, workers, hosts);
+}
+
+enum status sample_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                          uint32_t count, struct reduction *ret_reduction)
+{
+    enum status status = reduction_copy(network, ret_reduction);
+    for (uint32_t w = 0, end; w < count && status == STATUS_OK; w = end) {
+        const struct network_host *host = &network->hosts[hosts[w]];
+        for (end = w + 1; end < count && hosts[end] == hosts[w]; end++) {
+        }
+        double each = (double)(workers - (end - w)) / (count - (end - w));
+        divide_link(ret_reduction, host->up, each);
+        divide_link(ret_reduction, host->down, each);
+    }
+    return status;
+}
+
 enum status sample_halving(const struct network *network, struct reduction *ret_reduction)
 {
     return reduction_copy(network, ret_reduction);

@@ -13,6 +13,9 @@
  * Round a ring, each hop stands for several: its bytes, its messages, its sums and its latency take
  * so many times what they take. So the way round takes as long.
  *
+ * Directly, each message stands for several, with its bytes and its sums, that are on their way at
+ * the same time: their latency counts once.
+ *
  * Of halving and doubling, all hops are there. One whose distance is a multiple of the sample goes
  * by another, so that a worker still waits for as many different ones. (It would not if it sent to
  * itself: then steps were up to 13 % too short in tests.)
@@ -48,6 +51,16 @@ void sample_place(const struct network *network, uint32_t workers, uint32_t coun
 /* A network in which so many hops of a ring stand for all. */
 enum status sample_ring(const struct network *network, double hops_each,
                         struct reduction *ret_reduction);
+
+/* Whether a sample of so many may add up directly: below one switch, on two hosts at least, each
+ * with so many workers at most. With cores no bound is known. */
+bool sample_may_be_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                          uint32_t count, uint32_t places_max);
+
+/* The same where all send to all directly: links have the part that pairs of the sample have of all
+ * pairs. hosts: (count). */
+enum status sample_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                          uint32_t count, struct reduction *ret_reduction);
 
 /* The same of halving and doubling: the network as it is. */
 enum status sample_halving(const struct network *network, struct reduction *ret_reduction);

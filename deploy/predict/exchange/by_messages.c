@@ -104,13 +104,21 @@ static void send_bytes(struct course *course, const struct packet *packet, doubl
     engine_send(course->engine, &copy);
 }
 
+/* How many encoded segments this one of a sample stands for: a worker has one mean of its own. */
+static double encoded_each(const struct course *course, const struct packet *packet)
+{
+    const struct ring *ring = course->exchange;
+    bool is_direct = ring->buckets[packet->bucket].algorithm == ALL_REDUCE_DIRECT;
+    return is_direct && packet->hop == HOP_MEAN ? 1 : course->sample.hops_each;
+}
+
 /* A segment; `is_new`: it has to be encoded first. */
 static void send_segment(struct course *course, const struct packet *packet, bool is_new)
 {
     uint64_t floats = segment_of(course, packet).count;
     if (is_new) {
         engine_occupy(course->engine, packet->from,
-                      course->sample.hops_each * values_encode_s(course, (double)floats));
+                      encoded_each(course, packet) * values_encode_s(course, (double)floats));
     }
     send_bytes(course, packet, values_encoded_bytes(course, floats), is_added(course, packet));
 }

@@ -100,10 +100,10 @@ static const struct {
     {"encoding", remove_codes},      {"bandwidth", remove_bandwidth}, {"latency", remove_latency},
 };
 
-// Of a job whose steps take more work, limiters are sought in fewer of them.
-#define LIMITER_WORK_MAX   (2 * PREDICTION_WORK_MAX)
-#define LIMITER_WARM_STEPS 1
-#define LIMITER_STEPS      3
+// Of a job whose steps take more work, changes are looked at in fewer of them.
+#define CHANGE_WORK_MAX   (2 * PREDICTION_WORK_MAX)
+#define CHANGE_WARM_STEPS 1
+#define CHANGE_STEPS      3
 
 #define LIMITER_COUNT (sizeof(limiters) / sizeof(limiters[0]))
 
@@ -137,7 +137,7 @@ enum status study_predict(const struct study *study, const struct basis *basis,
     return predict(study, basis, &extent, ret_prediction);
 }
 
-/* Whether the limiter of a point is sought in fewer steps. */
+/* Whether changes of a point are looked at in fewer steps. */
 static enum status takes_long(const struct study *study, const struct basis *basis, bool *ret_is)
 {
     const struct prediction_extent extent = study_extent(study);
@@ -146,29 +146,41 @@ static enum status takes_long(const struct study *study, const struct basis *bas
         prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &estimate);
     if (status == STATUS_OK) {
         double work = estimate.is_reduced ? estimate.reduced_work : estimate.work;
-        *ret_is = work > LIMITER_WORK_MAX;
+        *ret_is = work > CHANGE_WORK_MAX;
     }
     return status;
 }
 
-/* Without each cost in turn. Where there is none, nothing would change. What was made in small
- * stays so, also where without a cost it is less sure: a gain is no figure to rely on. For the same
- * reason limiters of what takes long are sought in small, if some bound of that is known. */
-static enum status find_limiter(const struct study *study, const struct basis *basis,
-                                struct study_point *point)
+/* What was made in small stays so, also where with other costs it is less sure: a change is no
+ * figure to rely on. For the same reason changes of what takes long are looked at in small, if some
+ * bound of that is known. */
+enum status study_begin_changes(const struct study *study, const struct basis *basis,
+                                const struct prediction *made, struct prediction_extent *ret_extent,
+                                struct prediction *ret_base)
 {
     struct prediction_extent extent = study_extent(study);
-    struct prediction base = point->made;
     bool is_long = false;
     enum status status = takes_long(study, basis, &is_long);
-    if (point->made.is_reduced || is_long) {
+    *ret_base = *made;
+    if (made->is_reduced || is_long) {
         extent.error_max = PREDICTION_ERROR_MAX_ASKED;
     }
     if (status == STATUS_OK && is_long) {
-        extent.warm = extent.warm < LIMITER_WARM_STEPS ? extent.warm : LIMITER_WARM_STEPS;
-        extent.counted = extent.counted < LIMITER_STEPS ? extent.counted : LIMITER_STEPS;
-        status = prediction_make(&basis->job, &basis->costs, &basis->network, &extent, &base);
+        extent.warm = extent.warm < CHANGE_WARM_STEPS ? extent.warm : CHANGE_WARM_STEPS;
+        extent.counted = extent.counted < CHANGE_STEPS ? extent.counted : CHANGE_STEPS;
+        status = prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_base);
     }
+    *ret_extent = extent;
+    return status;
+}
+
+/* Without each cost in turn. Where there is none, nothing would change. */
+static enum status find_limiter(const struct study *study, const struct basis *basis,
+                                struct study_point *point)
+{
+    struct prediction_extent extent;
+    struct prediction base;
+    enum status status = study_begin_changes(study, basis, &point->made, &extent, &base);
     if (status != STATUS_OK) {
         return status;
     }
@@ -253,7 +265,7 @@ static enum status find_seconds(const struct study *study, const struct basis *b
     if (status == STATUS_OK) {
         double steps = (double)(extent.warm + extent.counted), runs = (double)count_runs(basis);
         *ret_seconds = 1e-9 * work * steps + 1e-9 * (small.is_reduced ? small.reduced_work : work) *
-                                                 runs * (LIMITER_WARM_STEPS + LIMITER_STEPS);
+                                                 runs * (CHANGE_WARM_STEPS + CHANGE_STEPS);
     }
     return status;
 }

@@ -87,7 +87,7 @@ bool study_knows_errors(const struct costs *costs, const struct network *network
 }
 
 /* The share by which a step changes if a cost is larger by its error. */
-static enum status find_change(const struct study *study, const struct basis *basis,
+static enum status find_change(const struct basis *basis, const struct prediction_extent *extent,
                                const struct source *source, double step_s, double *ret_change)
 {
     struct prediction made;
@@ -96,7 +96,8 @@ static enum status find_change(const struct study *study, const struct basis *ba
         return STATUS_NO_MEMORY;
     }
     source->grow(changed, 1 + source->error);
-    enum status status = study_predict(study, changed, &made);
+    enum status status =
+        prediction_make(&changed->job, &changed->costs, &changed->network, extent, &made);
     basis_destroy(changed);
     *ret_change = status == STATUS_OK && step_s > 0 ? log(made.step_s / step_s) : 0;
     return status;
@@ -106,13 +107,18 @@ enum status study_find_interval(const struct study *study, const struct basis *b
                                 struct study_point *point)
 {
     struct source sources[SOURCES];
+    struct prediction_extent extent;
+    struct prediction base;
     double squares = 0, change = 0;
     enum status status = STATUS_OK;
     point->has_interval = study_knows_errors(&basis->costs, &basis->network);
     list_sources(basis, sources);
+    if (point->has_interval) {
+        status = study_begin_changes(study, basis, &point->made, &extent, &base);
+    }
     for (size_t i = 0; i < SOURCES && status == STATUS_OK; i++) {
         if (sources[i].error > 0) {
-            status = find_change(study, basis, &sources[i], point->made.step_s, &change);
+            status = find_change(basis, &extent, &sources[i], base.step_s, &change);
             squares += change * change;
         }
     }

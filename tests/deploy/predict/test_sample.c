@@ -41,6 +41,14 @@ static const char cores[] =
     " \"count\": 8, \"workers\": 0, \"servers\": 1, \"cores\": 4, \"nic\": \"25 Gbit/s\","
     " \"latency\": \"10 us\", \"switch\": \"s\"}]}";
 
+/* Likewise, but with fewer cores than workers, which they have by slices. */
+static const char slices[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 32,"
+    " \"workers\": 4, \"cores\": 2, \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\","
+    " \"switch\": \"s\", \"memory\": \"20 GB/s\", \"memory-latency\": \"2 us\"}, {\"name\": \"p\","
+    " \"count\": 8, \"workers\": 0, \"servers\": 1, \"cores\": 2, \"nic\": \"25 Gbit/s\","
+    " \"latency\": \"10 us\", \"switch\": \"s\"}]}";
+
 /* Servers on the hosts of the workers. */
 static const char beside[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
@@ -103,7 +111,9 @@ static void set_costs(const struct case_of_job *it, struct costs *costs)
     costs->sum_bandwidth = 8e9;
     costs->encode_bandwidth = 2e9;
     costs->decode_bandwidth = 3e9;
-    if (it->network == cores) {
+    if (it->network == cores || it->network == slices) {
+        costs->slice_s = it->network == slices ? 0.004 : 0;
+        costs->messages_first = it->network == slices && it->servers == 0;
         costs->threads = 1;
         costs->crowding = 1.1;
         costs->turns = 1.1;
@@ -174,6 +184,11 @@ static void some_workers_stand_for_all_where_they_wait(void **state)
         RING(wide, RING, 0.02, 1e-6, 16),
         RING(cores, RING, 0, 20e-6, 16),
         RING(cores, RING, 0.001, 20e-6, 16),
+        RING(star, DIRECT, 0.001, 20e-6, 16),
+        RING(star, DIRECT, 0.02, 20e-6, 16),
+        RING(wide, DIRECT, 0.001, 1e-6, 16),
+        RING(wide, DIRECT, 0.02, 1e-6, 16),
+        RING(beside, DIRECT, 0.001, 20e-6, 16),
         RING(star, HALVING, 0.001, 20e-6, 16),
         RING(star, HALVING, 0.02, 20e-6, 16),
         RING(wide, HALVING, 0.001, 1e-6, 16),
@@ -211,12 +226,33 @@ static void some_workers_stand_for_all_where_they_race(void **state)
     }
 }
 
+/* A worker of the sample has its host's cores as in the whole job: what stands for several is on
+ * the hosts of servers, or does not wait for slices. */
+static void samples_wait_for_slices_as_all_do(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        RING(slices, RING, 0, 20e-6, 16),
+        RING(slices, RING, 0.001, 20e-6, 16),
+        RING(slices, RING, 0.02, 20e-6, 16),
+        SERVERS(slices, MODE_PS_SYNC, 0, 1, 64, 0.001, 20e-6, 5, 16),
+        SERVERS(slices, MODE_PS_SYNC, 0, 2, 64, 0.02, 20e-6, 5, 16),
+        SERVERS(slices, MODE_PS_ASYNC, 0, 2, 128, 0.001, 20e-6, 60, 64),
+        SERVERS(slices, MODE_PS_SSP, 2, 2, 128, 0.001, 20e-6, 60, 64),
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of(&cases[i]);
+        compare(&cases[i], &job, 0.01);
+    }
+}
+
 /* Codes, rounds, and a straggler. */
 static void samples_have_what_jobs_have(void **state)
 {
     (void)state;
     static const struct case_of_job cases[] = {
         RING(star, RING, 0.001, 20e-6, 16),
+        RING(star, DIRECT, 0.001, 20e-6, 16),
         SERVERS(star, MODE_PS_SYNC, 0, 4, 64, 0.001, 20e-6, 5, 16),
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -302,6 +338,30 @@ static void samples_count_what_all_do(void **state)
     }
 }
 
+/* Racks, cores, and too few hosts. */
+static void other_direct_jobs_have_no_sample(void **state)
+{
+    (void)state;
+    static const struct case_of_job cases[] = {
+        {racks, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 32, 0.001, 20e-6, 1, 8},
+        {cores, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 32, 0.001, 20e-6, 1, 8},
+        {beside, {MODE_RING, 0}, ALL_REDUCE_CHOICE_DIRECT, 0, 8, 0.001, 20e-6, 1, 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of(&cases[i]);
+        struct prediction made;
+        predict(&cases[i], &job, 0, &made);
+        assert_true(made.simulated == job.workers || made.simulated == 1);
+    }
+    struct network network;
+    uint32_t hosts[64];
+    predictions_read_network(beside, &network);
+    assert_int_equal(network_place(&network, 64, 0, hosts), STATUS_OK);
+    assert_true(sample_may_be_direct(&network, 64, hosts, 16, 2));
+    assert_false(sample_may_be_direct(&network, 64, hosts, 16, 1));
+    network_finish(&network);
+}
+
 /* Servers beside workers that wait for the slowest of some steps, or are not far more; hosts that
  * cannot be cut into equal parts, ranks of a class that are slower on purpose, links with bursts,
  * and rounds with backup workers. */
@@ -385,10 +445,12 @@ int main(void)
         cmocka_unit_test(some_workers_stand_for_all_where_they_wait),
         cmocka_unit_test(some_workers_stand_for_all_where_they_race),
         cmocka_unit_test(some_workers_stand_for_all_beside_servers),
+        cmocka_unit_test(samples_wait_for_slices_as_all_do),
         cmocka_unit_test(samples_have_what_jobs_have),
         cmocka_unit_test(updates_come_with_the_same_worker_of_a_sample),
         cmocka_unit_test(samples_have_a_part_of_each_class_of_hosts),
         cmocka_unit_test(samples_count_what_all_do),
+        cmocka_unit_test(other_direct_jobs_have_no_sample),
         cmocka_unit_test(other_jobs_have_no_sample),
         cmocka_unit_test(samples_are_of_whole_racks),
         cmocka_unit_test(other_distances_stand_for_those_round_the_sample),

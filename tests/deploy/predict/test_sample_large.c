@@ -28,6 +28,11 @@ static const char bare[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 512,"
     " \"nic\": \"10 Gbit/s\", \"latency\": \"25 us\", \"switch\": \"s\", \"cores\": 2}]}";
 
+/* Servers run beside workers, and nobody waits for a core. */
+static const char beside[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 256,"
+    " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
+
 /* As many slow hosts as fast ones. */
 static const char classes[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 256,"
@@ -106,6 +111,20 @@ static void samples_of_many_workers_agree_with_all_of_them(void **state)
     }
 }
 
+/* All send to all, in time for their threads or for their links. */
+static void samples_of_direct_all_reduces_agree(void **state)
+{
+    (void)state;
+    static const struct {
+        double spread_s, message_s;
+    } cases[] = {{0.001, 20e-6}, {0.02, 20e-6}, {0.001, 1e-6}};
+    const struct job job = predictions_job(MODE_RING, 128, 0, ALL_REDUCE_CHOICE_DIRECT);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        set_costs(cases[i].spread_s, cases[i].message_s);
+        compare(star, &job, 2, 0);
+    }
+}
+
 /* The fewer race, the sooner they have forgotten that all began at once. */
 static void samples_of_races_agree_once_these_are_under_way(void **state)
 {
@@ -113,18 +132,20 @@ static void samples_of_races_agree_once_these_are_under_way(void **state)
     static const struct {
         const char *network;
         struct mode mode;
-        uint32_t gradients;
+        uint32_t workers, servers, gradients, steps;
     } cases[] = {
-        {few_classes, {MODE_PS_ASYNC, 0}, 1},
-        {few_classes, {MODE_PS_SSP, 2}, 1},
-        {star, {MODE_PS_ASYNC, 0}, 4}, // to an update
+        {few_classes, {MODE_PS_ASYNC, 0}, 128, 2, 1, 120},
+        {few_classes, {MODE_PS_SSP, 2}, 128, 2, 1, 120},
+        {star, {MODE_PS_ASYNC, 0}, 128, 2, 4, 120}, // to an update
+        {beside, {MODE_PS_ASYNC, 0}, 256, 4, 1, 160},
     };
     set_costs(0.001, 20e-6);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct job job = predictions_job(cases[i].mode.kind, 128, 2, ALL_REDUCE_CHOICE_RING);
+        struct job job = predictions_job(cases[i].mode.kind, cases[i].workers, cases[i].servers,
+                                         ALL_REDUCE_CHOICE_RING);
         job.mode = cases[i].mode;
         job.gradients_per_update = cases[i].gradients;
-        compare(cases[i].network, &job, 120, 64);
+        compare(cases[i].network, &job, cases[i].steps, cases[i].workers / 2);
     }
 }
 
@@ -176,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_of_many_workers_agree_with_all_of_them),
+        cmocka_unit_test(samples_of_direct_all_reduces_agree),
         cmocka_unit_test(samples_of_races_agree_once_these_are_under_way),
         cmocka_unit_test(bytes_of_the_largest_jobs_take_what_they_do),
         cmocka_unit_test(delays_of_the_largest_jobs_are_those_of_all),

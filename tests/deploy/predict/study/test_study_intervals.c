@@ -106,6 +106,44 @@ static void errors_of_several_costs_add_up_as_squares(void **state)
     free(study);
 }
 
+/* What takes long is changed in few steps and in small, of which a step takes as long as of all. */
+static void intervals_of_what_takes_long_are_found_in_few_steps(void **state)
+{
+    (void)state;
+    struct prediction_extent extent;
+    struct prediction base;
+    struct study *study = make(64);
+    struct basis *basis = NULL;
+    costs.errors.compute = 0.02;
+    costs.message_s = 20e-6;
+    costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 0.005};
+    study->job.bucket_mb = 1.0 / 128;
+    assert_int_equal(study_make_basis(study, &study->points[0], &basis), STATUS_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct study_point *point = &study->points[0];
+        bool is_long = i == 1;
+        basis->job.bucket_mb = is_long ? 1.0 / 128 : 1;
+        assert_int_equal(study_predict(study, basis, &point->made), STATUS_OK);
+        assert_int_equal(study_begin_changes(study, basis, &point->made, &extent, &base),
+                         STATUS_OK);
+        assert_int_equal(extent.counted, is_long ? 3 : study->counted);
+        predictions_check("a step", 64, base.step_s, point->made.step_s, is_long ? 0.1 : 1e-9);
+        assert_int_equal(study_find_interval(study, basis, point), STATUS_OK);
+        double width = log(point->images_per_s_high / point->images_per_s_low) / 2;
+        struct basis *slower = basis_create(&basis->job, &basis->costs, &basis->network);
+        struct prediction longer;
+        slower->costs.layers[0].forward_s *= 1.02;
+        slower->costs.layers[0].backward_s *= 1.02;
+        assert_int_equal(study_predict(study, slower, &longer), STATUS_OK);
+        double want = NINE_OF_TEN * log(longer.step_s / point->made.step_s);
+        predictions_check("width", 64, width, want, is_long ? 0.2 : 1e-6);
+        basis_destroy(slower);
+    }
+    basis_destroy(basis);
+    study_finish(study);
+    free(study);
+}
+
 /* Any number of threads comes to the same. */
 static void intervals_are_the_same_with_any_number_of_threads(void **state)
 {
@@ -131,6 +169,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_error_of_the_only_cost_is_that_of_the_speed, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(errors_of_several_costs_add_up_as_squares, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(intervals_of_what_takes_long_are_found_in_few_steps, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(intervals_are_the_same_with_any_number_of_threads, set_up,
                                         tear_down),
