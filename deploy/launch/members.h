@@ -33,6 +33,7 @@ struct member {
     bool is_settled;      // the job has gone on without it
     uint64_t restart_ms;  // when it is started again; 0: it is not
     bool is_replacement;  // then, for a join of --fault
+    bool is_offered;      // it can be, as the coordinator was told, which has not answered
     bool is_again;        // it was started again
     bool is_missed;       // its program's job was completed without it
 };

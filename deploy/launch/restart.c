@@ -118,7 +118,7 @@ void restart_plan_worker(struct launch *launch, struct member *member)
     if (launch->is_ending || count_running(launch) < launch->job.min_workers) {
         return; // the job fails
     }
-    if ((!restart_plans_have_room(launch) && !is_replacement) || index < servers ||
+    if ((!restart_plans_have_room(launch, member) && !is_replacement) || index < servers ||
         has_failed(member) || is_own_end(launch, member) ||
         (member->is_lost && !move_worker(launch, (uint32_t)(index - servers)))) {
         return;
@@ -135,11 +135,13 @@ bool restart_find_place(struct launch *launch, struct member *member)
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
     if (!member_was_killed(member) || coordinator->is_over || coordinator->stopped != 0 ||
-        launch->interrupts > 0 || launch->is_ending || !restart_plans_have_room(launch)) {
+        launch->interrupts > 0 || launch->is_ending || !restart_plans_have_room(launch, member)) {
         return false;
     }
-    return !member->is_lost ||
-           (index >= servers && move_worker(launch, (uint32_t)(index - servers)));
+    bool has_place =
+        !member->is_lost || (index >= servers && move_worker(launch, (uint32_t)(index - servers)));
+    member->is_offered = has_place && (!launch->has_begun || launch->is_returning);
+    return has_place;
 }
 
 /* The member that a line names; NULL: it names none that has ended. */
@@ -161,10 +163,12 @@ bool restart_take_answer(struct launch *launch, const char *line)
     if (strcmp(line, "training") == 0) {
         launch->has_begun = true;
         launch->is_returning = false;
+        restart_plans_end_offers(launch);
         return true;
     }
     if (strcmp(line, "renewed") == 0) {
         launch_settle_ends(launch);
+        restart_plans_end_offers(launch);
         return true;
     }
     if (strcmp(line, "ending") == 0) {
@@ -175,9 +179,10 @@ bool restart_take_answer(struct launch *launch, const char *line)
         return false;
     }
     struct member *awaited = find_awaited(launch, line);
-    if (awaited == NULL || launch->interrupts > 0) {
-        return true;
+    if (awaited == NULL || launch->interrupts > 0 || !restart_plans_have_room(launch, awaited)) {
+        return true; // or it is the answer of a coordinator that has come back since
     }
+    awaited->is_offered = false;
     if (!restart_plan_is_made(awaited)) {
         // The coordinator knows of the loss.
         awaited->restart_ms = clock_now_ms() + restart_plans_pause_ms(restart_plans_recent(launch) +
@@ -363,6 +368,7 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->restarts++;
     launch->returns++;
     restart_plans_drop(launch);
+    restart_plans_end_offers(launch);
     launch->is_ending = false;
     restart_plans_note(launch);
     launch->is_returning = launch->has_begun;

@@ -29,7 +29,8 @@ bool restart_may_start_workers(const struct launch *launch);
 void restart_plan_worker(struct launch *launch, struct member *member);
 
 /* Finds where a member that was killed could be started again if the coordinator has a place for
- * it: a worker whose host is lost is moved to another one. False: it is not started again. */
+ * it: a worker whose host is lost is moved to another one. Until the coordinator has answered, a
+ * restart is kept for the member. False: it is not started again. */
 bool restart_find_place(struct launch *launch, struct member *member);
 
 /* A line of the coordinator: the answer to that (see ps-server/coordinator/launcher_news.h), after

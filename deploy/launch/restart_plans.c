@@ -13,19 +13,35 @@
 #define PAUSE_MS        500
 #define PAUSE_DOUBLINGS 6
 
+static bool is_counted(const struct member *member)
+{
+    return restart_plan_is_made(member) && !member->is_replacement;
+}
+
 uint32_t restart_plans_count(const struct launch *launch)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < launch->members.count; i++) {
-        const struct member *member = &launch->members.list[i];
-        count += restart_plan_is_made(member) && !member->is_replacement;
+        count += is_counted(&launch->members.list[i]);
     }
     return count;
 }
 
-bool restart_plans_have_room(const struct launch *launch)
+bool restart_plans_have_room(const struct launch *launch, const struct member *member)
 {
-    return launch->restarts + restart_plans_count(launch) < launch->options->restarts;
+    uint32_t taken = launch->restarts;
+    for (size_t i = 0; i < launch->members.count; i++) {
+        const struct member *other = &launch->members.list[i];
+        taken += other != member && (is_counted(other) || other->is_offered);
+    }
+    return taken < launch->options->restarts;
+}
+
+void restart_plans_end_offers(struct launch *launch)
+{
+    for (size_t i = 0; i < launch->members.count; i++) {
+        launch->members.list[i].is_offered = false;
+    }
 }
 
 void restart_plans_forget(struct launch *launch)
@@ -44,7 +60,7 @@ void restart_plans_drop(struct launch *launch)
         struct member *member = &launch->members.list[i];
         bool is_too_many =
             launch->restarts + restart_plans_count(launch) > launch->options->restarts;
-        if (is_too_many && restart_plan_is_made(member) && !member->is_replacement) {
+        if (is_too_many && is_counted(member)) {
             member->restart_ms = 0;
         }
     }

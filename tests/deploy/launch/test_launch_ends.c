@@ -131,6 +131,45 @@ static void once_it_trains_a_killed_member_is_told_as_ever(void **state)
     assert_non_null(strstr(tell(), "\"killed worker 1"));
 }
 
+/* All workers of a job that has not begun are killed at once. */
+static void no_more_can_be_started_again_than_restarts_are_left(void **state)
+{
+    (void)state;
+    launch.has_begun = false;
+    options.restarts = 2;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        kill_worker(i);
+    }
+    const char *told = tell();
+    assert_non_null(strstr(told, "\"again worker 0"));
+    assert_non_null(strstr(told, "\"again worker 1"));
+    assert_non_null(strstr(told, "\"killed worker 2"));
+    assert_true(restart_take_answer(&launch, "await worker 0"));
+    told = tell(); // of those that are not planned, once more
+    assert_non_null(strstr(told, "\"again worker 1"));
+    assert_non_null(strstr(told, "\"killed worker 2"));
+    assert_true(restart_take_answer(&launch, "await worker 1"));
+    assert_true(restart_take_answer(&launch, "await worker 2")); // one restart too many
+    assert_true(launch.members.list[1].restart_ms != 0 && launch.members.list[2].restart_ms != 0);
+    assert_true(launch.members.list[3].restart_ms == 0);
+}
+
+/* The coordinator answers for none: the job trains. */
+static void what_was_offered_in_vain_is_left_for_others(void **state)
+{
+    (void)state;
+    launch.has_begun = false;
+    options.restarts = 1;
+    launch.placement.server_count = 2;
+    launch.placement.worker_count = 2;
+    kill_worker(0); // now a server
+    assert_non_null(strstr(tell(), "\"again worker 0"));
+    assert_true(restart_take_answer(&launch, "training"));
+    kill_worker(1);
+    assert_non_null(strstr(tell(), "\"again worker 1"));
+    assert_true(launch.members.list[2].restart_ms != 0);
+}
+
 /* One that is started again takes its place anew. */
 static void ends_are_forgotten_but_for_those_of_planned_restarts(void **state)
 {
@@ -156,6 +195,8 @@ int main(void)
         ENDS_TEST(one_that_can_be_started_again_is_told_as_such),
         ENDS_TEST(a_coordinator_that_comes_back_hears_of_all_that_do_not_run),
         ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),
+        ENDS_TEST(no_more_can_be_started_again_than_restarts_are_left),
+        ENDS_TEST(what_was_offered_in_vain_is_left_for_others),
         ENDS_TEST(ends_are_forgotten_but_for_those_of_planned_restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
