@@ -28,7 +28,8 @@
 
 struct server {
     const struct server_options *options;
-    struct job job; // of this generation: fewer processes may carry it than it asks for
+    struct job job;   // of this generation: fewer processes may carry it than it asks for
+    struct job given; // as somebody has asked for it, with all of --fault
     struct generation generation; // zeroed: the first
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
     struct job_part begun;        // what those had when their generation began; or zeroed
