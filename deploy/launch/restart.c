@@ -47,6 +47,16 @@ static bool has_failed(const struct member *member)
     return code != EXIT_COMPLETED && code != EXIT_LOST && code != EXIT_INTERRUPTED;
 }
 
+/* Whether somebody has asked a process of ours to end before the job has begun: its host may be
+ * needed for something else, and nobody has anything of it. */
+static bool was_asked_to_end(const struct launch *launch, const struct member *member)
+{
+    size_t index = (size_t)(member - launch->members.list);
+    bool is_own = launch->options->program != NULL && index >= launch->placement.server_count;
+    return !launch->has_begun && !is_own && member->is_over && !member_was_killed(member) &&
+           WEXITSTATUS(member->result) == EXIT_INTERRUPTED;
+}
+
 /* ==========================================================================================
  * A member
  * ========================================================================================== */
@@ -134,7 +144,8 @@ bool restart_find_place(struct launch *launch, struct member *member)
     const struct member *coordinator = &launch->members.list[0];
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
-    if (!member_was_killed(member) || coordinator->is_over || coordinator->stopped != 0 ||
+    bool may_follow = member_was_killed(member) || was_asked_to_end(launch, member);
+    if (!may_follow || coordinator->is_over || coordinator->stopped != 0 ||
         launch->interrupts > 0 || launch->is_ending || !restart_plans_have_room(launch, member)) {
         return false;
     }
@@ -253,7 +264,8 @@ static uint32_t count_awaited(const struct launch *launch)
 {
     uint32_t count = 0;
     for (size_t i = 1; i < launch->members.count; i++) {
-        count += member_was_killed(&launch->members.list[i]);
+        const struct member *member = &launch->members.list[i];
+        count += member_was_killed(member) || was_asked_to_end(launch, member);
     }
     return count;
 }

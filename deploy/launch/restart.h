@@ -28,7 +28,8 @@ bool restart_may_start_workers(const struct launch *launch);
  * join of --fault it is started soon, whatever --restarts says: it waits for its turn. */
 void restart_plan_worker(struct launch *launch, struct member *member);
 
-/* Finds where a member that was killed could be started again if the coordinator has a place for
+/* Finds where a member that was killed, or asked to end before the job has begun, could be started
+ * again if the coordinator has a place for
  * it: a worker whose host is lost is moved to another one. Until the coordinator has answered, a
  * restart is kept for the member. False: it is not started again. */
 bool restart_find_place(struct launch *launch, struct member *member);

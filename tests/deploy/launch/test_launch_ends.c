@@ -1,4 +1,5 @@
 /* Tests of what a coordinator is told of members that have ended. */
+#include "common/base/signals.h"
 #include "common/job/job_options.h"
 #include "deploy/launch/launch_ends.h"
 #include "deploy/launch/restart.h"
@@ -154,6 +155,32 @@ static void no_more_can_be_started_again_than_restarts_are_left(void **state)
     assert_true(launch.members.list[3].restart_ms == 0);
 }
 
+/* As by SIGTERM to one worker, which then ends by itself. */
+static void one_that_was_asked_to_end_before_the_start_can_be_started_again(void **state)
+{
+    (void)state;
+    launch.has_begun = false;
+    options.restarts = 1;
+    launch.members.list[1].is_over = true;
+    launch.members.list[1].result = EXIT_INTERRUPTED << 8;
+    assert_non_null(strstr(tell(), "\"again worker 0 worker 0 ended with exit code 130"));
+    assert_true(restart_take_answer(&launch, "await worker 0"));
+    assert_true(launch.members.list[1].restart_ms != 0 && launch.cause[0] == '\0');
+}
+
+/* What its own end means, only it knows. */
+static void a_program_of_its_own_that_was_asked_to_end_is_not(void **state)
+{
+    (void)state;
+    static const char *const program[] = {"train", NULL};
+    launch.has_begun = false;
+    options.restarts = 1;
+    options.program = program;
+    launch.members.list[1].is_over = true;
+    launch.members.list[1].result = EXIT_INTERRUPTED << 8;
+    assert_non_null(strstr(tell(), "\"ended worker 0"));
+}
+
 /* The coordinator answers for none: the job trains. */
 static void what_was_offered_in_vain_is_left_for_others(void **state)
 {
@@ -196,6 +223,8 @@ int main(void)
         ENDS_TEST(a_coordinator_that_comes_back_hears_of_all_that_do_not_run),
         ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),
         ENDS_TEST(no_more_can_be_started_again_than_restarts_are_left),
+        ENDS_TEST(one_that_was_asked_to_end_before_the_start_can_be_started_again),
+        ENDS_TEST(a_program_of_its_own_that_was_asked_to_end_is_not),
         ENDS_TEST(what_was_offered_in_vain_is_left_for_others),
         ENDS_TEST(ends_are_forgotten_but_for_those_of_planned_restarts),
     };
