@@ -13,6 +13,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -177,8 +178,8 @@ bool restart_take_answer(struct launch *launch, const char *line)
         restart_plans_end_offers(launch);
         return true;
     }
-    if (strcmp(line, "renewed") == 0) {
-        launch_settle_ends(launch);
+    if (strncmp(line, "renewed ", strlen("renewed ")) == 0) {
+        launch_settle_ends(launch, (uint32_t)strtoul(line + strlen("renewed "), NULL, 10));
         restart_plans_end_offers(launch);
         return true;
     }
@@ -379,6 +380,7 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->why_ended[0] = '\0';
     launch->restarts++;
     launch->returns++;
+    launch->told = 0;
     restart_plans_drop(launch);
     restart_plans_end_offers(launch);
     launch->is_ending = false;
@@ -443,7 +445,7 @@ void restart_begin(struct launch *launch, const char *reason)
     restart_plans_note(launch);
     launch->attempts++;
     launch->endpoint[0] = '\0';
-    launch->returns = 0;
+    launch->returns = launch->told = 0;
     launch->deadline_ms = 0;
     launch->cause[0] = launch->why_ended[0] = '\0';
     launch->is_certain = launch->has_begun = launch->is_returning = launch->is_ending = false;

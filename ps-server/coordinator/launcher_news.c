@@ -30,6 +30,7 @@ static char *take_line(struct launcher_pipe *pipe)
     if (end != NULL) {
         *end = '\0';
         pipe->begin = (size_t)(end + 1 - pipe->bytes);
+        pipe->taken++;
         return line;
     }
     if (pipe->begin == 0 && pipe->end == sizeof(pipe->bytes)) {

@@ -50,7 +50,8 @@ struct launcher_news {
 };
 
 struct launcher_pipe {
-    int fd; // -1: there is no launcher, or it is gone
+    int fd;         // -1: there is no launcher, or it is gone
+    uint32_t taken; // lines
     size_t begin, end;
     char bytes[LAUNCHER_LINE_BYTES];
 };

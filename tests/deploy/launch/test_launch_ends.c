@@ -113,7 +113,7 @@ static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **st
     (void)state;
     kill_worker(0);
     tell();
-    assert_true(restart_take_answer(&launch, "renewed"));
+    assert_true(restart_take_answer(&launch, "renewed 1"));
     kill_worker(2);
     assert_non_null(strstr(tell(), "\"killed worker 2"));
     restart_begin_return(&launch, "it was killed");
@@ -121,6 +121,26 @@ static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **st
     assert_non_null(strstr(told, "\"over worker 0 worker 0 was lost before the coordinator"));
     assert_non_null(strstr(told, "\"lost worker 2 worker 2 was killed"));
     assert_null(strstr(told, "worker 1"));
+}
+
+/* Worker 2 ended when the next generation, which counts on it, had begun: the coordinator had not
+ * taken that line. */
+static void one_that_ended_behind_what_the_coordinator_had_heard_may_be_counted_on(void **state)
+{
+    (void)state;
+    kill_worker(0);
+    tell();
+    kill_worker(2);
+    tell();
+    assert_true(restart_take_answer(&launch, "renewed 1"));
+    restart_begin_return(&launch, "it was killed");
+    const char *told = tell();
+    assert_non_null(strstr(told, "\"over worker 0"));
+    assert_non_null(strstr(told, "\"lost worker 2"));
+    assert_true(restart_take_answer(&launch, "renewed 1")); // the new one counts from 1, too
+    assert_false(launch.members.list[3].is_settled);
+    assert_true(restart_take_answer(&launch, "renewed 2"));
+    assert_true(launch.members.list[3].is_settled);
 }
 
 static void once_it_trains_a_killed_member_is_told_as_ever(void **state)
@@ -221,6 +241,7 @@ int main(void)
         ENDS_TEST(each_end_is_told_once),
         ENDS_TEST(one_that_can_be_started_again_is_told_as_such),
         ENDS_TEST(a_coordinator_that_comes_back_hears_of_all_that_do_not_run),
+        ENDS_TEST(one_that_ended_behind_what_the_coordinator_had_heard_may_be_counted_on),
         ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),
         ENDS_TEST(no_more_can_be_started_again_than_restarts_are_left),
         ENDS_TEST(one_that_was_asked_to_end_before_the_start_can_be_started_again),
