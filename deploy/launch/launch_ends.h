@@ -1,9 +1,9 @@
-/* Tells the coordinator how members end (ps-server/coordinator/launcher_news.h). For files of this
+/* Tells the coordinator how members end (ps-server/launcher/launcher_news.h). For files of this
  * folder.
  *
  * A coordinator that has just come back knows nothing of the ends that the one before was told of.
  * It is told of each process that does not run, and whether the job had gone on without that
- * process, as the coordinator before has said (ps-server/signs.h). */
+ * process, as the coordinator before has said (ps-server/launcher/signs.h). */
 #ifndef DEPLOY_LAUNCH_LAUNCH_ENDS_H
 #define DEPLOY_LAUNCH_LAUNCH_ENDS_H
 

@@ -34,9 +34,10 @@ void restart_plan_worker(struct launch *launch, struct member *member);
  * restart is kept for the member. False: it is not started again. */
 bool restart_find_place(struct launch *launch, struct member *member);
 
-/* A line of the coordinator: the answer to that (see ps-server/coordinator/launcher_news.h), after
+/* A line of the coordinator: the answer to that (see ps-server/launcher/launcher_news.h), after
  * which the member is started again and the job is as before; or that the job trains, or ends, and
- * then nobody is started again any more (ps-server/signs.h). False: it is something else. */
+ * then nobody is started again any more (ps-server/launcher/signs.h). False: it is something else.
+ */
 bool restart_take_answer(struct launch *launch, const char *line);
 
 /* Starts the members for which it is time. Returns when the next one is due; UINT64_MAX: none is.

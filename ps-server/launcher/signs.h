@@ -13,8 +13,8 @@
  *
  * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
  * would have to wait: the reader may be stopped. */
-#ifndef PS_SERVER_SIGNS_H
-#define PS_SERVER_SIGNS_H
+#ifndef PS_SERVER_LAUNCHER_SIGNS_H
+#define PS_SERVER_LAUNCHER_SIGNS_H
 
 #include "common/base/status.h"
 

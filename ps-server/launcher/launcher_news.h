@@ -20,8 +20,8 @@
  * answers by --announce-fd, and the launcher starts it again:
  *
  *     await worker 2 */
-#ifndef PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
-#define PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
+#ifndef PS_SERVER_LAUNCHER_LAUNCHER_NEWS_H
+#define PS_SERVER_LAUNCHER_LAUNCHER_NEWS_H
 
 #include "ps-server/coordinator/coordinator.h"
 

@@ -1,5 +1,5 @@
 /* Tells the launcher where the coordinator listens, and that it is alive. */
-#include "ps-server/signs.h"
+#include "ps-server/launcher/signs.h"
 
 #include "common/base/log.h"
 #include "common/transport/transport.h"

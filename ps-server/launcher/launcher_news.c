@@ -1,5 +1,5 @@
 /* Reads the lines that the launcher writes, and applies them to the job. */
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
 
 #include "common/job/carriers.h"
 #include "ps-server/coordinator/coordinator_handshake.h"

@@ -1,5 +1,5 @@
 /* Tests of what the coordinator tells the launcher once it listens. */
-#include "ps-server/signs.h"
+#include "ps-server/launcher/signs.h"
 
 // clang-format off
 #include <setjmp.h>
