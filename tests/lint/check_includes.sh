@@ -150,7 +150,7 @@ common/channel/(fetch|long_text|piece_name|report_sum|snapshot|wire)
 common/live/live_(request|state)
 common/plan/(augmentation|blame|halving_plan|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
-ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)
+ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation(_next)?|membership|newcomers|results|stalls|sums|topology|tuning)
 ps-server/shard/(credits|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
 ps-server/live/live_fill
 ps-server/returning/(ended|returning(_connection|_job|_join)?)
