@@ -178,6 +178,16 @@ void generation_lose_killed(struct coordinator *coordinator, const char *sentenc
     }
 }
 
+void generation_renew(struct coordinator *coordinator, const char *sentence, uint64_t since_ms,
+                      uint64_t now_ms)
+{
+    if (coordinator->state < COORDINATOR_RENEWING) {
+        newcomers_tidy(&coordinator->newcomers, now_ms);
+        coordinator_close(coordinator, STATUS_AGAIN, sentence, NULL, now_ms);
+        coordinator->ended_ms = since_ms;
+    }
+}
+
 bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size)
 {
     return are_enough(last, count_left(last), NULL, ret_why, why_size);

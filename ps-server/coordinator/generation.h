@@ -98,6 +98,11 @@ void generation_note_lost(struct coordinator *coordinator, const struct sender *
 void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
                             const struct sender *lost, uint64_t now_ms);
 
+/* Nobody is lost, and all members join the next generation, for the reason that the sentence is:
+ * training stands still since then. */
+void generation_renew(struct coordinator *coordinator, const char *sentence, uint64_t since_ms,
+                      uint64_t now_ms);
+
 /* Whether the process in the slot takes part from now on: those that were lost are GONE. Of a
  * program that commits, those that are DONE have done their part. */
 bool generation_slot_is_left(const struct job *job, const struct slot *slot);
