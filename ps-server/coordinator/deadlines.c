@@ -54,6 +54,7 @@ void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint6
     if (membership_find(&coordinator->membership, peer, &from) && from.slot->closed_ms == 0) {
         from.slot->closed_ms = now_ms;
     }
+    newcomers_note_closed(&coordinator->newcomers, peer);
 }
 
 uint64_t deadlines_patience_ms(const struct coordinator *coordinator)

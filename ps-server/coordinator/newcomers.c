@@ -146,6 +146,17 @@ void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms)
     newcomers->count = kept;
 }
 
+void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        if (newcomers->list[i].peer != peer) {
+            newcomers->list[kept++] = newcomers->list[i];
+        }
+    }
+    newcomers->count = kept;
+}
+
 void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct newcomers *newcomers = &coordinator->newcomers;

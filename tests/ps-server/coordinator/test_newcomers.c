@@ -1,4 +1,5 @@
 /* Tests of workers that ask to join a job that is under way. */
+#include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
 #include "tests/support/ps-server/coordinator_story.h"
@@ -59,6 +60,24 @@ static void expect_told(const struct story *story, const char *why)
     if (strstr(story_last_text(story), why) == NULL) {
         fail_msg("\"%s\" is not in \"%s\"", why, story_last_text(story));
     }
+}
+
+/* It was killed, and another one was started in its place at once. */
+static void one_whose_connection_is_closed_keeps_no_place(void **state)
+{
+    (void)state;
+    struct story story;
+    uint32_t number;
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 10, 3, 100, &number), STATUS_AGAIN);
+    deadlines_note_closed(&story.coordinator, 9, 200);
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    assert_int_equal(ask(&story, 11, 2, 300, &number), STATUS_AGAIN);
+    assert_int_equal(number, 2);
+    newcomers_admit(&story.coordinator, 400);
+    assert_int_equal(story.coordinator.admitted, 2);
+    coordinator_finish(&story.coordinator);
 }
 
 /* It may have been lost for its silence, and another one started in its place. */
@@ -197,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
+        cmocka_unit_test(one_whose_connection_is_closed_keeps_no_place),
         cmocka_unit_test(one_whose_number_another_has_gets_another_one),
         cmocka_unit_test(where_there_is_no_place_one_is_refused),
         cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),
