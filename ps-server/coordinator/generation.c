@@ -223,6 +223,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
         slot->number = generation->workers[i].number;
         slot->peer = generation->workers[i].peer;
         slot->has_commit = generation->workers[i].has_commit;
+        slot->sighting = generation->workers[i].sighting;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
     for (uint32_t i = 0; i < membership->server_count; i++) {

@@ -117,7 +117,10 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
             return why != NULL ? why : "the job has no more numbers for workers";
         }
         newcomer = &newcomers->list[newcomers->count++];
-        *newcomer = (struct newcomer){.peer = peer, .number = number};
+        *newcomer = (struct newcomer){
+            .peer = peer,
+            .number = number,
+            .sighting = {.host_id = member->host_id, .process_id = member->process_id}};
         coordinator->checkpointing.spare_due_ms = now_ms;
         coordinator_port_say(&coordinator->port, false,
                              "worker %u asks to join the job: host=%s pid=%llu", number,

@@ -14,6 +14,7 @@
 #ifndef PS_SERVER_COORDINATOR_NEWCOMERS_H
 #define PS_SERVER_COORDINATOR_NEWCOMERS_H
 
+#include "common/channel/presence.h"
 #include "common/channel/wire.h"
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct newcomer {
     uint64_t peer;
     uint32_t number; // by which the job will know it
     uint64_t heard_ms;
+    struct sighting sighting;
 };
 
 /* Zeroed is empty. */
