@@ -55,6 +55,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .resume = options->resume,
         .goes_on = options->goes_on,
         .restarted = options->restarted,
+        .given_fault = options->given_fault,
         .program = options->program,
         .listen_at = options->listen_at,
         .listen_fd = options->listen_fd != 0 ? (int)options->listen_fd : -1,

@@ -96,6 +96,12 @@ static const struct option rows[] = {
      .metavar = "REASON",
      .help = "why a launcher starts the job again in the folder of --out, as with --resume auto; "
              "details.json will say so"},
+    {.name = "given-fault",
+     FIELD(TEXT, given_fault),
+     .fallback = "",
+     .metavar = "LIST",
+     .help = "of --restarted: --fault as the job was given it, for job.json; --fault itself leaves "
+             "out what has struck"},
     {.name = "program",
      FIELD(TEXT, program),
      .fallback = "",

@@ -25,13 +25,14 @@ struct ps_options {
     char resume[1024]; // folder to go on from; "": none
     bool goes_on;      // from the newest checkpoint of `out`, if there is one
     char restarted[512];
-    char program[JOB_PROGRAM_BYTES]; // "": not known
-    char timeline_dir[1024];         // "": none
-    double join_timeout;             // seconds; of shards beyond 0
-    uint32_t announce_fd;            // 0: none
-    uint32_t listen_fd;              // a socket that listens; 0: none
-    char listen_at[256];             // where; "": where it chooses
-    uint32_t launcher_fd;            // 0: none
+    char given_fault[JOB_PATH_BYTES]; // "": the job's own
+    char program[JOB_PROGRAM_BYTES];  // "": not known
+    char timeline_dir[1024];          // "": none
+    double join_timeout;              // seconds; of shards beyond 0
+    uint32_t announce_fd;             // 0: none
+    uint32_t listen_fd;               // a socket that listens; 0: none
+    char listen_at[256];              // where; "": where it chooses
+    uint32_t launcher_fd;             // 0: none
     enum progress_choice progress;
     bool tensorboard;
     char dashboard[80]; // where the live page is served; "": nowhere

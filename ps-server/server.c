@@ -149,6 +149,21 @@ static void take_launcher_news(struct server *server)
     }
 }
 
+/* Tells the launcher that nobody counts on those of whose ends it has told: whoever they are, this
+ * generation has all of its members. */
+static void say_renewed(struct server *server)
+{
+    const struct coordinator *coordinator = &server->coordinator;
+    const struct membership *membership = &coordinator->membership;
+    bool is_whole =
+        membership_count(membership->workers, membership->worker_count, SLOT_GONE) == 0 &&
+        membership_count(membership->servers, membership->server_count, SLOT_GONE) == 0;
+    if (coordinator->generation != NULL && is_whole && coordinator->state < COORDINATOR_RENEWING &&
+        !coordinator_takes_back(coordinator)) {
+        signs_renewed(&server->signs, server->launcher.taken);
+    }
+}
+
 /* Hands a message to the coordinator if it belongs to this job, or asks to join it. */
 static void hand_over(struct server *server, uint64_t peer, const struct message *message)
 {
@@ -258,6 +273,7 @@ static void loop(struct server *server)
         }
         take_signal(server);
         take_launcher_news(server);
+        say_renewed(server);
         server_check_record(server);
         take_departures(server);
         tick(server);

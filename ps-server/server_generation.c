@@ -67,7 +67,7 @@ static enum status begin_generation(struct server *server)
     generation_finish(&server->generation);
     server->generation = next;
     generation_begin(&server->generation, &server->coordinator);
-    signs_renewed(&server->signs);
+    signs_renewed(&server->signs, server->launcher.taken);
     return STATUS_OK;
 
 fail:

@@ -90,8 +90,13 @@ enum status server_open_record(struct server *server)
     }
     bool goes_on = options->goes_on && !history_is_complete(folder);
     bool has_resume = options->resume[0] != '\0' || server->coordinator.resume != NULL;
+    server->given = *options->job;
+    if (options->given_fault != NULL && options->given_fault[0] != '\0') {
+        snprintf(server->given.faults, sizeof(server->given.faults), "%s", options->given_fault);
+    }
     const struct recorder_options record = {
         .folder = folder,
+        .job = &server->given,
         .goes_on = goes_on || has_resume,
         .has_tensorboard = options->has_tensorboard,
         .program = options->program,

@@ -11,7 +11,8 @@
 #include "ps-server/checkpoint/keeper.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/generation.h"
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
+#include "ps-server/launcher/signs.h"
 #include "ps-server/live/live.h"
 #include "ps-server/record/history.h"
 #include "ps-server/record/progress.h"
@@ -20,7 +21,6 @@
 #include "ps-server/returning/returning.h"
 #include "ps-server/server.h"
 #include "ps-server/shard/shard_service.h"
-#include "ps-server/signs.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,7 +28,8 @@
 
 struct server {
     const struct server_options *options;
-    struct job job; // of this generation: fewer processes may carry it than it asks for
+    struct job job;   // of this generation: fewer processes may carry it than it asks for
+    struct job given; // as somebody has asked for it, with all of --fault
     struct generation generation; // zeroed: the first
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
     struct job_part begun;        // what those had when their generation began; or zeroed

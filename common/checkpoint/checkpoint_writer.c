@@ -4,7 +4,7 @@
 #include "common/checkpoint/checkpoint_writer.h"
 
 #include "common/base/log.h"
-#include "common/base/new_file.h"
+#include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/checksum.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/pieces.h"
@@ -90,55 +90,9 @@ refuse(struct checkpoint_writer *writer, enum status status, const char *format,
     return status;
 }
 
-static enum status remove_unfinished(const struct checkpoint_writer *writer)
+bool checkpoint_writer_is_in_place(const struct checkpoint_writer *writer)
 {
-    struct step_folder *folders;
-    size_t count;
-    if (step_folders_list(writer->folder, &folders, &count) != STATUS_OK) {
-        log_error("cannot list the checkpoints in %s: %m", writer->path);
-        return STATUS_IO;
-    }
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        char name[STEP_FOLDER_BYTES];
-        step_folder_name(folders[i], name);
-        if (folders[i].kind == STEP_FOLDER_NEW && !step_folder_remove(writer->folder, name)) {
-            log_error("cannot remove the unfinished checkpoint %s/%s: %m: %s", writer->path, name,
-                      step_folder_advice(errno));
-            status = STATUS_IO;
-        }
-    }
-    free(folders);
-    return status;
-}
-
-/* Makes the folder if need be, and opens it. */
-static enum status open_folder(struct checkpoint_writer *writer)
-{
-    char error[ERROR_BYTES];
-    if (mkdir(writer->path, 0777) != 0 && errno != EEXIST) {
-        log_error("cannot make the folder of checkpoints %s: %m: %s", writer->path,
-                  step_folder_advice(errno));
-        return STATUS_IO;
-    }
-    enum status status = new_file_check_folder(writer->path, error, sizeof(error));
-    if (status != STATUS_OK) {
-        log_error("checkpoints cannot be written: %s", error);
-        return status;
-    }
-    writer->folder = step_folder_open(AT_FDCWD, writer->path);
-    if (writer->folder < 0) {
-        log_error("cannot open the folder of checkpoints %s: %m: %s", writer->path,
-                  step_folder_advice(errno));
-        return STATUS_IO;
-    }
-    // Whoever made it may have been killed before its name was on the disk.
-    if (!step_folder_sync_name(writer->folder)) {
-        log_error("cannot write the folder that has the checkpoints %s: %m: %s", writer->path,
-                  step_folder_advice(errno));
-        return STATUS_IO;
-    }
-    return remove_unfinished(writer);
+    return checkpoint_folder_is_in_place(writer->path, writer->folder);
 }
 
 enum status checkpoint_writer_open(const char *folder, uint32_t keep,
@@ -155,8 +109,10 @@ enum status checkpoint_writer_open(const char *folder, uint32_t keep,
     }
     *writer =
         (struct checkpoint_writer){.path = path, .folder = -1, .keep = keep, .step_folder = -1};
-    enum status status = open_folder(writer);
+    enum status status =
+        checkpoint_folder_open(path, &writer->folder, writer->error, sizeof(writer->error));
     if (status != STATUS_OK) {
+        log_error("%s", writer->error);
         checkpoint_writer_close(writer);
         return status;
     }
@@ -189,6 +145,11 @@ enum status checkpoint_begin(struct checkpoint_writer *writer, uint64_t step)
     assert(step <= MANIFEST_STEP_MAX);
     checkpoint_abandon(writer);
     writer->step = step;
+    if (!checkpoint_writer_is_in_place(writer) &&
+        checkpoint_folder_make_again(writer->path, &writer->folder, writer->error,
+                                     sizeof(writer->error)) != STATUS_OK) {
+        return STATUS_IO;
+    }
     name_of(writer, STEP_FOLDER_NEW, name);
     if (!step_folder_remove(writer->folder, name) || mkdirat(writer->folder, name, 0777) != 0) {
         return fail(writer, "begin", "");

@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct checkpoint_writer;
@@ -35,7 +36,12 @@ void checkpoint_writer_close(struct checkpoint_writer *writer);
  * call. */
 const char *checkpoint_writer_error(const struct checkpoint_writer *writer);
 
-/* Begins the checkpoint of a step; abandons one that was begun. */
+/* Whether the folder is where it was when the writer opened it: if not, somebody has moved or
+ * removed it, and the checkpoints with it. */
+bool checkpoint_writer_is_in_place(const struct checkpoint_writer *writer);
+
+/* Begins the checkpoint of a step; abandons one that was begun. Makes the folder again if it is not
+ * in its place. */
 enum status checkpoint_begin(struct checkpoint_writer *writer, uint64_t step);
 
 /* Writes `size` bytes that a vector has from `offset` on. Pieces of one vector may come in any

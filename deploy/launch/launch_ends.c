@@ -16,6 +16,7 @@ void launch_tell(struct launch *launch, const char *kind, const char *cause,
     launch->culprit = culprit;
     snprintf(launch->cause, sizeof(launch->cause), "%s", cause);
     snprintf(line, sizeof(line), "%s %s", kind, launch->cause);
+    launch->told++;
     members_tell(&launch->members, 0, line);
 }
 
@@ -51,6 +52,7 @@ static void tell_over(struct launch *launch, const struct member *member)
     char line[2 * MEMBER_NAME_BYTES + 64];
     snprintf(line, sizeof(line), "over %s %s was lost before the coordinator", member->name,
              member->name);
+    launch->told++;
     members_tell(&launch->members, 0, line);
 }
 
@@ -114,16 +116,18 @@ void launch_note_ends(struct launch *launch)
             if (member->is_over && !member->is_noted &&
                 member_was_killed(member) == (is_killed != 0)) {
                 note_end(launch, i);
+                launch->members.list[i].told = launch->told;
             }
         }
     }
 }
 
-void launch_settle_ends(struct launch *launch)
+void launch_settle_ends(struct launch *launch, uint32_t heard)
 {
     for (size_t i = 1; i < launch->members.count; i++) {
         struct member *member = &launch->members.list[i];
-        member->is_settled = member->is_settled || (member->is_over && member->is_noted);
+        bool is_heard = member->is_over && member->is_noted && member->told <= heard;
+        member->is_settled = member->is_settled || is_heard;
     }
 }
 

@@ -167,6 +167,7 @@ enum status launch_start_coordinator(struct launch *launch)
     }
     if (launch->attempts > 0 || launch->returns > 0) {
         member_command_add_option(&command, "--restarted", launch->restart_reason);
+        member_command_add_option(&command, "--given-fault", options->job->faults);
     }
     char program[JOB_PROGRAM_BYTES];
     if (options->program != NULL &&

@@ -43,6 +43,8 @@ struct launch {
     struct attention attention;              // to its signs of life
     uint64_t old_summary;                    // see last_summary_stamp
 
+    uint32_t told; // lines, of ends above all, that this coordinator was told
+
     // Why the job ends, as the coordinator was told. "": not known here.
     char cause[OPTION_ERROR_BYTES];
     bool is_certain;              // no later event can be a better reason

@@ -9,66 +9,26 @@
 #include "common/job/faults.h"
 #include "common/job/job_modes.h"
 #include "deploy/launch/launch_ends.h"
+#include "deploy/launch/restart_plans.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-// The coordinator and the whole job are started again at once. If more is lost before this time is
-// over, there is this pause, and after each further loss twice that, but no more than the last.
-// Workers, which the others do without, have a pause more: the coordinator is to know of a loss
-// before the next process asks for the place.
-#define CALM_MS         60000
-#define PAUSE_MS        500
-#define PAUSE_DOUBLINGS 6
 
 // Those that are silent are given this much longer than others wait for them.
 #define SILENCE_MS 1000
 #define TURN_MS    1500 // signs of life are taken more often than that
 
-static bool is_planned(const struct member *member)
-{
-    return member->restart_ms != 0;
-}
-
-/* Planned restarts that --restarts counts: not those for joins of --fault. */
-static uint32_t count_planned(const struct launch *launch)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < launch->members.count; i++) {
-        const struct member *member = &launch->members.list[i];
-        count += is_planned(member) && !member->is_replacement;
-    }
-    return count;
-}
-
 bool restart_is_planned(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->members.count; i++) {
-        if (is_planned(&launch->members.list[i])) {
+        if (restart_plan_is_made(&launch->members.list[i])) {
             return true;
         }
     }
     return false;
-}
-
-/* The pause after as many restarts in a short time. */
-static uint64_t pause_ms(uint32_t recent)
-{
-    uint32_t doublings = recent <= PAUSE_DOUBLINGS ? recent - 1 : PAUSE_DOUBLINGS;
-    return recent > 0 ? (uint64_t)PAUSE_MS << doublings : 0;
-}
-
-static uint32_t count_recent(const struct launch *launch)
-{
-    return clock_now_ms() - launch->restarted_ms < CALM_MS ? launch->recent_restarts : 0;
-}
-
-static void note_restart(struct launch *launch)
-{
-    launch->recent_restarts = count_recent(launch) + 1;
-    launch->restarted_ms = clock_now_ms();
 }
 
 /* Whether the member is a process of the user's own program, and ended by itself: with an error of
@@ -88,6 +48,16 @@ static bool has_failed(const struct member *member)
     return code != EXIT_COMPLETED && code != EXIT_LOST && code != EXIT_INTERRUPTED;
 }
 
+/* Whether somebody has asked a process of ours to end before the job has begun: its host may be
+ * needed for something else, and nobody has anything of it. */
+static bool was_asked_to_end(const struct launch *launch, const struct member *member)
+{
+    size_t index = (size_t)(member - launch->members.list);
+    bool is_own = launch->options->program != NULL && index >= launch->placement.server_count;
+    return !launch->has_begun && !is_own && member->is_over && !member_was_killed(member) &&
+           WEXITSTATUS(member->result) == EXIT_INTERRUPTED;
+}
+
 /* ==========================================================================================
  * A member
  * ========================================================================================== */
@@ -99,7 +69,7 @@ static bool is_taken(const struct launch *launch, size_t host, uint32_t local_ra
     for (uint32_t i = 0; i < placement->worker_count; i++) {
         const struct member *member = &launch->members.list[placement->server_count + i];
         if (placement->host_of_worker[i] == host && placement->local_rank[i] == local_rank &&
-            (!member->is_over || is_planned(member))) {
+            (!member->is_over || restart_plan_is_made(member))) {
             return true;
         }
     }
@@ -154,20 +124,20 @@ void restart_plan_worker(struct launch *launch, struct member *member)
 {
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
-    uint32_t planned = count_planned(launch), used = launch->restarts + planned;
+    uint32_t planned = restart_plans_count(launch);
     bool is_replacement = count_joins(launch) > 0;
     if (launch->is_ending || count_running(launch) < launch->job.min_workers) {
         return; // the job fails
     }
-    if ((used >= launch->options->restarts && !is_replacement) || index < servers ||
+    if ((!restart_plans_have_room(launch, member) && !is_replacement) || index < servers ||
         has_failed(member) || is_own_end(launch, member) ||
         (member->is_lost && !move_worker(launch, (uint32_t)(index - servers)))) {
         return;
     }
     launch->replacements += is_replacement;
     member->is_replacement = is_replacement;
-    uint32_t recent = is_replacement ? 0 : count_recent(launch) + planned;
-    member->restart_ms = clock_now_ms() + pause_ms(recent + 1);
+    uint32_t recent = is_replacement ? 0 : restart_plans_recent(launch) + planned;
+    member->restart_ms = clock_now_ms() + restart_plans_pause_ms(recent + 1);
 }
 
 bool restart_find_place(struct launch *launch, struct member *member)
@@ -175,13 +145,15 @@ bool restart_find_place(struct launch *launch, struct member *member)
     const struct member *coordinator = &launch->members.list[0];
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
-    if (!member_was_killed(member) || coordinator->is_over || coordinator->stopped != 0 ||
-        launch->interrupts > 0 || launch->is_ending ||
-        launch->restarts + count_planned(launch) >= launch->options->restarts) {
+    bool may_follow = member_was_killed(member) || was_asked_to_end(launch, member);
+    if (!may_follow || coordinator->is_over || coordinator->stopped != 0 ||
+        launch->interrupts > 0 || launch->is_ending || !restart_plans_have_room(launch, member)) {
         return false;
     }
-    return !member->is_lost ||
-           (index >= servers && move_worker(launch, (uint32_t)(index - servers)));
+    bool has_place =
+        !member->is_lost || (index >= servers && move_worker(launch, (uint32_t)(index - servers)));
+    member->is_offered = has_place && (!launch->has_begun || launch->is_returning);
+    return has_place;
 }
 
 /* The member that a line names; NULL: it names none that has ended. */
@@ -198,43 +170,35 @@ static struct member *find_awaited(const struct launch *launch, const char *line
     return NULL;
 }
 
-/* The job ends: those that were to be started again would come too late. */
-static void forget_plans(struct launch *launch)
-{
-    launch->is_ending = true;
-    for (size_t i = 1; i < launch->members.count; i++) {
-        struct member *member = &launch->members.list[i];
-        launch->replacements -= is_planned(member) && member->is_replacement;
-        member->restart_ms = 0;
-    }
-}
-
 bool restart_take_answer(struct launch *launch, const char *line)
 {
     if (strcmp(line, "training") == 0) {
         launch->has_begun = true;
         launch->is_returning = false;
+        restart_plans_end_offers(launch);
         return true;
     }
-    if (strcmp(line, "renewed") == 0) {
-        launch_settle_ends(launch);
+    if (strncmp(line, "renewed ", strlen("renewed ")) == 0) {
+        launch_settle_ends(launch, (uint32_t)strtoul(line + strlen("renewed "), NULL, 10));
+        restart_plans_end_offers(launch);
         return true;
     }
     if (strcmp(line, "ending") == 0) {
-        forget_plans(launch);
+        restart_plans_forget(launch);
         return true;
     }
     if (strncmp(line, "await ", strlen("await ")) != 0) {
         return false;
     }
     struct member *awaited = find_awaited(launch, line);
-    if (awaited == NULL || launch->interrupts > 0) {
-        return true;
+    if (awaited == NULL || launch->interrupts > 0 || !restart_plans_have_room(launch, awaited)) {
+        return true; // or it is the answer of a coordinator that has come back since
     }
-    if (!is_planned(awaited)) {
+    awaited->is_offered = false;
+    if (!restart_plan_is_made(awaited)) {
         // The coordinator knows of the loss.
-        awaited->restart_ms =
-            clock_now_ms() + pause_ms(count_recent(launch) + count_planned(launch));
+        awaited->restart_ms = clock_now_ms() + restart_plans_pause_ms(restart_plans_recent(launch) +
+                                                                      restart_plans_count(launch));
     }
     launch_forget_ends(launch, false);
     return true;
@@ -254,7 +218,7 @@ uint64_t restart_members(struct launch *launch)
     size_t servers = placement->server_count;
     for (size_t i = 1; i < launch->members.count; i++) {
         const struct member *member = &launch->members.list[i];
-        if (is_planned(member) && now_ms >= member->restart_ms) {
+        if (restart_plan_is_made(member) && now_ms >= member->restart_ms) {
             size_t host =
                 i < servers ? placement->host_of_server[i] : placement->host_of_worker[i - servers];
             bool has_moved = host != member->host;
@@ -263,12 +227,12 @@ uint64_t restart_members(struct launch *launch)
                      member->is_replacement ? ", and joins after the step that --fault names" : "");
             if (!member->is_replacement) {
                 launch->restarts++;
-                note_restart(launch);
+                restart_plans_note(launch);
             }
             // What cannot be started was said, and is missing as it was before.
             (void)start_again(launch, i);
             launch->members.list[i].is_again = true;
-        } else if (is_planned(member) && member->restart_ms < next_ms) {
+        } else if (restart_plan_is_made(member) && member->restart_ms < next_ms) {
             next_ms = member->restart_ms;
         }
     }
@@ -301,7 +265,8 @@ static uint32_t count_awaited(const struct launch *launch)
 {
     uint32_t count = 0;
     for (size_t i = 1; i < launch->members.count; i++) {
-        count += member_was_killed(&launch->members.list[i]);
+        const struct member *member = &launch->members.list[i];
+        count += member_was_killed(member) || was_asked_to_end(launch, member);
     }
     return count;
 }
@@ -408,19 +373,6 @@ uint64_t restart_due(struct launch *launch)
     return start_ms < end_ms ? start_ms : end_ms;
 }
 
-/* Workers that are to be started again, and for which the coordinator has left no restart, are not:
- * it comes first. */
-static void drop_plans(struct launch *launch)
-{
-    for (size_t i = launch->members.count; i-- > 1;) {
-        struct member *member = &launch->members.list[i];
-        bool is_too_many = launch->restarts + count_planned(launch) > launch->options->restarts;
-        if (is_too_many && is_planned(member) && !member->is_replacement) {
-            member->restart_ms = 0;
-        }
-    }
-}
-
 void restart_begin_return(struct launch *launch, const char *reason)
 {
     forget_fault(launch);
@@ -428,9 +380,11 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->why_ended[0] = '\0';
     launch->restarts++;
     launch->returns++;
-    drop_plans(launch);
+    launch->told = 0;
+    restart_plans_drop(launch);
+    restart_plans_end_offers(launch);
     launch->is_ending = false;
-    note_restart(launch);
+    restart_plans_note(launch);
     launch->is_returning = launch->has_begun;
     launch_forget_ends(launch, launch->has_begun); // the one before may not have heard of them
 }
@@ -471,7 +425,7 @@ bool restart_may_follow(const struct launch *launch)
 
 uint64_t restart_delay_ms(const struct launch *launch, char ret_when[RESTART_WHEN_BYTES])
 {
-    uint64_t pause = pause_ms(count_recent(launch));
+    uint64_t pause = restart_plans_pause_ms(restart_plans_recent(launch));
     if (pause == 0) {
         snprintf(ret_when, RESTART_WHEN_BYTES, "at once");
     } else {
@@ -488,10 +442,10 @@ void restart_begin(struct launch *launch, const char *reason)
     }
     snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
     launch->restarts++;
-    note_restart(launch);
+    restart_plans_note(launch);
     launch->attempts++;
     launch->endpoint[0] = '\0';
-    launch->returns = 0;
+    launch->returns = launch->told = 0;
     launch->deadline_ms = 0;
     launch->cause[0] = launch->why_ended[0] = '\0';
     launch->is_certain = launch->has_begun = launch->is_returning = launch->is_ending = false;

@@ -407,7 +407,9 @@ void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum chec
 static void tell_of_disk(struct coordinator *coordinator, const struct saver_news *news,
                          uint64_t now_ms)
 {
-    if (news->is_end) {
+    if (news->is_moved) {
+        checkpointing_note_moved(coordinator, news->status);
+    } else if (news->is_end) {
         checkpointing_note_written(coordinator, news->step, news->status, news->why, now_ms);
     } else {
         checkpointing_note_stored(coordinator, news->peer, news->step);

@@ -64,10 +64,19 @@ static void tell(struct saver *saver, const struct saver_news *news)
     saver->options.wake(saver->options.context);
 }
 
+/* Whoever counts on the checkpoints has to know that they are not there any more. */
+static void tell_moved(struct saver *saver, enum status status)
+{
+    tell(saver, &(struct saver_news){.is_moved = true, .step = saver->step, .status = status});
+}
+
 /* A checkpoint has ended. */
 static void tell_end(struct saver *saver, enum status status)
 {
     struct saver_news news = {.is_end = true, .step = saver->step, .status = status};
+    if (status == STATUS_IO && !checkpoint_writer_is_in_place(saver->writer)) {
+        tell_moved(saver, status);
+    }
     if (status != STATUS_OK) {
         bool is_told = status == STATUS_INTERRUPTED; // that nothing has failed
         snprintf(news.why, sizeof(news.why), "%s",
@@ -80,8 +89,12 @@ static void tell_end(struct saver *saver, enum status status)
 static void begin(struct saver *saver, const struct task *task)
 {
     saver->step = task->step;
+    bool is_moved = !checkpoint_writer_is_in_place(saver->writer);
     enum status status = checkpoint_begin(saver->writer, task->step);
     saver->is_open = true;
+    if (is_moved) {
+        tell_moved(saver, status);
+    }
     if (status != STATUS_OK) {
         tell_end(saver, status);
     }

@@ -30,6 +30,8 @@ struct saver_options {
 /* What was done. */
 struct saver_news {
     bool is_end;   // of a checkpoint: it is whole, or `status` and `why` not; otherwise a piece
+    bool is_moved; // it is no piece: somebody has moved or removed the folder, which was made again
+                   // if `status` is STATUS_OK
     uint64_t step; // of the checkpoint
     uint64_t peer; // whose piece it was
     enum status status;

@@ -340,6 +340,16 @@ void checkpointing_note_stored(struct coordinator *coordinator, uint64_t peer, u
     }
 }
 
+void checkpointing_note_moved(struct coordinator *coordinator, enum status status)
+{
+    coordinator->checkpointing.written = 0;
+    if (status == STATUS_OK) {
+        coordinator_port_say(&coordinator->port, true,
+                             "somebody has moved or removed the folder of checkpoints: it is made "
+                             "again, without those that were in it");
+    }
+}
+
 void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, enum status status,
                                 const char *why, uint64_t now_ms)
 {

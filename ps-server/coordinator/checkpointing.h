@@ -92,6 +92,10 @@ void checkpointing_handle(struct coordinator *coordinator, const struct sender *
 /* A piece of a member is on the disk. */
 void checkpointing_note_stored(struct coordinator *coordinator, uint64_t peer, uint64_t step);
 
+/* Somebody has moved or removed the folder with the checkpoints; it was made again if the status is
+ * STATUS_OK. */
+void checkpointing_note_moved(struct coordinator *coordinator, enum status status);
+
 /* The checkpoint is whole, or `why` not. What fails ends no job. */
 void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, enum status status,
                                 const char *why, uint64_t now_ms);

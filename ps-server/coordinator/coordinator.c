@@ -147,9 +147,7 @@ static bool watch_connections(struct coordinator *coordinator, uint64_t now_ms)
     if (status == STATUS_TIMED_OUT) {
         lose(coordinator, status, broken.reason, &broken.culprit, now_ms);
     } else if (status == STATUS_AGAIN) {
-        newcomers_tidy(&coordinator->newcomers, now_ms);
-        coordinator_close(coordinator, status, broken.reason, NULL, now_ms);
-        coordinator->ended_ms = broken.since_ms; // training stands still since then
+        generation_renew(coordinator, broken.reason, broken.since_ms, now_ms);
     } else if (status != STATUS_OK) {
         coordinator_close(coordinator, status, broken.reason, &broken.culprit, now_ms);
     }

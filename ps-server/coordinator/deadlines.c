@@ -54,6 +54,7 @@ void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint6
     if (membership_find(&coordinator->membership, peer, &from) && from.slot->closed_ms == 0) {
         from.slot->closed_ms = now_ms;
     }
+    newcomers_note_closed(&coordinator->newcomers, peer);
 }
 
 uint64_t deadlines_patience_ms(const struct coordinator *coordinator)
@@ -224,9 +225,17 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
     return STATUS_UNREACHABLE;
 }
 
+/* Whether the process that is to come back has ended on this host. A launcher, which knows how,
+ * says so within that time. */
+static bool has_ended(const struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
+{
+    return now_ms >= slot->heard_ms + DEADLINES_CLOSED_MS &&
+           look(coordinator, slot) == PRESENCE_ENDED;
+}
+
 /* Marks those of a role as gone that have not come back to a later generation in time: nothing was
- * heard of them, or they are in a step that does not end. Says for how long the first one did not
- * come; 0: all may come still. */
+ * heard of them, or they have ended, or are in a step that does not end. Says for how long the
+ * first one did not come; 0: all may come still. */
 static double drop_late(struct coordinator *coordinator, enum member_role role, uint64_t now_ms,
                         struct sender *ret_culprit)
 {
@@ -239,7 +248,8 @@ static double drop_late(struct coordinator *coordinator, enum member_role role, 
         double away_s = deadlines_seconds(member.slot->step_since_ms, now_ms);
         double silent_s = deadlines_seconds(member.slot->heard_ms, now_ms);
         if (member.slot->state == SLOT_FREE &&
-            (silent_s >= job->lost_after * crowding || away_s >= most_s * crowding)) {
+            (silent_s >= job->lost_after * crowding || away_s >= most_s * crowding ||
+             has_ended(coordinator, member.slot, now_ms))) {
             slot_enter(membership, member.slot, SLOT_GONE, now_ms);
             coordinator->workers_lost += role == ROLE_WORKER;
             *ret_culprit = waited_s > 0 ? *ret_culprit : member;
@@ -261,10 +271,11 @@ static enum status check_return(struct coordinator *coordinator, uint64_t now_ms
     if (server_s <= 0) {
         *ret_culprit = culprit;
     }
-    snprintf(ret_reason.bytes, ret_reason.size,
-             "%s %u did not come back within %.0f s of the loss of another one",
-             role_name(ret_culprit->role), ret_culprit->slot->number,
-             server_s > 0 ? server_s : worker_s);
+    snprintf(
+        ret_reason.bytes, ret_reason.size,
+        "%s %u did not come back within %.0f s of the loss of another one%s",
+        role_name(ret_culprit->role), ret_culprit->slot->number, server_s > 0 ? server_s : worker_s,
+        look(coordinator, ret_culprit->slot) == PRESENCE_ENDED ? ": its process has ended" : "");
     return STATUS_UNREACHABLE;
 }
 

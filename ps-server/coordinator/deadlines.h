@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Notes that the peer's connection was closed. What it sent before may still arrive. */
+/* Notes that the peer's connection was closed. What a member sent before may still arrive. */
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms);
 
 /* Excuses members for the time that the coordinator was away. It has received all waiting messages

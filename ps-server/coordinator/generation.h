@@ -58,6 +58,7 @@ struct generation_worker {
     uint32_t number;
     uint64_t peer;   // of its connection before
     bool has_commit; // see membership.h
+    struct sighting sighting;
 };
 
 struct generation {
@@ -98,12 +99,25 @@ void generation_note_lost(struct coordinator *coordinator, const struct sender *
 void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
                             const struct sender *lost, uint64_t now_ms);
 
+/* Nobody is lost, and all members join the next generation, for the reason that the sentence is:
+ * training stands still since then. */
+void generation_renew(struct coordinator *coordinator, const char *sentence, uint64_t since_ms,
+                      uint64_t now_ms);
+
+/* Whether the process in the slot takes part from now on: those that were lost are GONE. Of a
+ * program that commits, those that are DONE have done their part. */
+bool generation_slot_is_left(const struct job *job, const struct slot *slot);
+
+/* Whether no thread of the server process, of so many, is gone, or is `lost`. */
+bool generation_server_is_left(const struct membership *membership, uint32_t processes,
+                               uint32_t process, const struct slot *lost);
+
 /* Before a generation that is RENEWING ends: whether enough workers are left, of which some may
  * have made their last step since; otherwise a sentence says why not. */
 bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size);
 
-/* Fills the next generation from the coordinator of the last one, whose verdict is AGAIN. Until
- * generation_finish. */
+/* generation_next.c: fills the next generation from the coordinator of the last one, whose verdict
+ * is AGAIN. Until generation_finish. */
 enum status generation_next(const struct coordinator *last, struct generation *ret_generation);
 
 /* Fills the list of its losses: those of the generation before (NULL: there was none), as many as

@@ -117,7 +117,10 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
             return why != NULL ? why : "the job has no more numbers for workers";
         }
         newcomer = &newcomers->list[newcomers->count++];
-        *newcomer = (struct newcomer){.peer = peer, .number = number};
+        *newcomer = (struct newcomer){
+            .peer = peer,
+            .number = number,
+            .sighting = {.host_id = member->host_id, .process_id = member->process_id}};
         coordinator->checkpointing.spare_due_ms = now_ms;
         coordinator_port_say(&coordinator->port, false,
                              "worker %u asks to join the job: host=%s pid=%llu", number,
@@ -140,6 +143,17 @@ void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < newcomers->count; i++) {
         if (now_ms - newcomers->list[i].heard_ms < SILENT_MS) {
+            newcomers->list[kept++] = newcomers->list[i];
+        }
+    }
+    newcomers->count = kept;
+}
+
+void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        if (newcomers->list[i].peer != peer) {
             newcomers->list[kept++] = newcomers->list[i];
         }
     }

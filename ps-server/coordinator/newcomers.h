@@ -14,6 +14,7 @@
 #ifndef PS_SERVER_COORDINATOR_NEWCOMERS_H
 #define PS_SERVER_COORDINATOR_NEWCOMERS_H
 
+#include "common/channel/presence.h"
 #include "common/channel/wire.h"
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct newcomer {
     uint64_t peer;
     uint32_t number; // by which the job will know it
     uint64_t heard_ms;
+    struct sighting sighting;
 };
 
 /* Zeroed is empty. */
@@ -43,6 +45,9 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
 
 /* Forgets those that have stopped asking. */
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
+
+/* The connection of a peer was closed: if it is one of them, it is gone, or asks by another one. */
+void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer);
 
 /* How many newcomers may have a place now. They are the first of the list. */
 uint32_t newcomers_due(const struct coordinator *coordinator);

@@ -162,13 +162,25 @@ static json_t *normalization_json(const struct coordinator *coordinator)
     return object;
 }
 
-json_t *job_record_json(const struct coordinator *coordinator, const char *program)
+/* The job as it was given, with the optimizer that its program has said. */
+static json_t *options_json(const struct coordinator *coordinator, const struct job *given)
 {
-    json_t *options = json_object(), *members = json_array();
-    for (size_t i = 0; i < job_option_count; i++) {
-        json_object_set_new(options, job_options[i].name,
-                            option_json(&job_options[i], coordinator->job));
+    json_t *options = json_object();
+    char error[OPTION_ERROR_BYTES];
+    struct job job = *given;
+    if (coordinator->job == &coordinator->told_job) { // it was taken before, so it can be
+        (void)job_take_optimizer(&job, coordinator->optimizer, error, sizeof(error));
     }
+    for (size_t i = 0; i < job_option_count; i++) {
+        json_object_set_new(options, job_options[i].name, option_json(&job_options[i], &job));
+    }
+    return options;
+}
+
+json_t *job_record_json(const struct coordinator *coordinator, const struct job *given,
+                        const char *program)
+{
+    json_t *members = json_array();
     const struct membership *membership = &coordinator->membership;
     for (uint32_t i = 0; i < membership->server_count; i++) {
         json_array_append_new(members, member_json("server", i, &membership->servers[i]));
@@ -184,7 +196,7 @@ json_t *job_record_json(const struct coordinator *coordinator, const char *progr
                      (json_int_t)coordinator->test_samples, "bits_of",
                      job_record_bits_of(coordinator->job), "program", program, "optimizer_from",
                      optimizer_from(coordinator), "optimizer_groups", groups_json(coordinator),
-                     "options", options, "members", members, "choices", choices_json(coordinator),
-                     "classes", classes_json(coordinator), "normalization",
-                     normalization_json(coordinator));
+                     "options", options_json(coordinator, given), "members", members, "choices",
+                     choices_json(coordinator), "classes", classes_json(coordinator),
+                     "normalization", normalization_json(coordinator));
 }

@@ -6,9 +6,12 @@
 
 #include <jansson.h>
 
-/* A tree that the caller owns, or NULL if there is no memory. `program` is the command line of a
- * program of its own; NULL or "": not known. */
-json_t *job_record_json(const struct coordinator *coordinator, const char *program);
+/* A tree that the caller owns, or NULL if there is no memory. `given`: the job as somebody has
+ * asked for it, whatever it has lost since. `program` is the command line of a program of its own;
+ * NULL or
+ * "": not known. */
+json_t *job_record_json(const struct coordinator *coordinator, const struct job *given,
+                        const char *program);
 
 /* In whose order gradients were added up. */
 const char *job_record_bits_of(const struct job *job);

@@ -28,6 +28,7 @@ struct recorder {
     struct metrics metrics; // what is not a line yet
     FILE *metrics_file;
     bool has_tensorboard;            // is asked for
+    const struct job *job;           // as it was given; borrowed
     const char *program;             // NULL or "": not known; borrowed
     struct tensorboard *tensorboard; // NULL before training
     bool has_gone_on;                // from begin_step, maybe 0, in a folder with results
@@ -117,6 +118,7 @@ enum status recorder_create(const struct recorder_options *options, struct recor
         return STATUS_NO_MEMORY;
     }
     const char *folder = options->folder;
+    recorder->job = options->job;
     recorder->has_tensorboard = options->has_tensorboard;
     recorder->program = options->program;
     enum status status = STATUS_INVALID;
@@ -266,7 +268,8 @@ enum status recorder_write_job(struct recorder *recorder, const struct coordinat
     enum status status =
         coordinator->is_returned
             ? STATUS_OK
-            : write_json(recorder, "job.json", job_record_json(coordinator, recorder->program));
+            : write_json(recorder, "job.json",
+                         job_record_json(coordinator, recorder->job, recorder->program));
     if (status != STATUS_OK) {
         return status;
     }

@@ -14,9 +14,10 @@ struct recorder;
 
 struct recorder_options {
     const char *folder;
-    bool goes_on;         // a run that is there
-    bool has_tensorboard; // writes event files of TensorBoard's as well
-    const char *program;  // command line of a program of its own; NULL or "": not known. Borrowed
+    const struct job *job; // as it was given, for job.json; borrowed
+    bool goes_on;          // a run that is there
+    bool has_tensorboard;  // writes event files of TensorBoard's as well
+    const char *program;   // command line of a program of its own; NULL or "": not known. Borrowed
 };
 
 /* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so

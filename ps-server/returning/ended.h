@@ -24,7 +24,7 @@
 #define PS_SERVER_RETURNING_ENDED_H
 
 #include "common/job/job.h"
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
 #include "ps-server/returning/returning.h"
 
 #include <stdbool.h>

@@ -248,7 +248,7 @@ static void begin_anew(const struct returning *returning, const struct generatio
     share_commit(returning, coordinator);
     snprintf(reason, sizeof(reason), "%s: its members join anew",
              generation->recoveries[generation->recovery_count - 1].reason);
-    coordinator_close(coordinator, STATUS_AGAIN, reason, NULL, now_ms);
+    generation_renew(coordinator, reason, now_ms, now_ms);
 }
 
 /* All are there: they go on. */

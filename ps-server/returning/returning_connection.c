@@ -25,11 +25,9 @@ void returning_renew(struct coordinator *coordinator, uint64_t peer, const struc
     char reason[COORDINATOR_REASON_BYTES];
     const struct wire_member *member = back->member;
     (void)coordinator_find_again(coordinator, peer, back, now_ms);
-    newcomers_tidy(&coordinator->newcomers, now_ms);
     snprintf(reason, sizeof(reason),
              "%s %u (host %s) did not reach the coordinator: their connection was closed",
              role_name(member->role), member->rank, member->host);
-    coordinator_close(coordinator, STATUS_AGAIN, reason, NULL, now_ms);
-    coordinator->ended_ms =
-        back->back->alone_ms < now_ms ? now_ms - back->back->alone_ms : now_ms; // it waits since
+    uint64_t alone_ms = back->back->alone_ms; // it waits since
+    generation_renew(coordinator, reason, alone_ms < now_ms ? now_ms - alone_ms : now_ms, now_ms);
 }

@@ -36,9 +36,10 @@ ps-server/shard         common/base common/trace common/vector common/security c
 ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/channel ps-server/shard
 ps-server/record        common/base common/optimizer common/job common/live common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
-ps-server/returning     common/base common/job common/channel ps-server/coordinator
+ps-server/launcher      common/base common/transport common/job common/channel ps-server/coordinator
+ps-server/returning     common/base common/job common/channel ps-server/coordinator ps-server/launcher
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/returning ps-server/checkpoint
+ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/launcher ps-server/returning ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -149,7 +150,7 @@ common/channel/(fetch|long_text|piece_name|report_sum|snapshot|wire)
 common/live/live_(request|state)
 common/plan/(augmentation|blame|halving_plan|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
-ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)
+ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation(_next)?|membership|newcomers|results|stalls|sums|topology|tuning)
 ps-server/shard/(credits|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
 ps-server/live/live_fill
 ps-server/returning/(ended|returning(_connection|_job|_join)?)

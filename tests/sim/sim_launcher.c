@@ -66,6 +66,7 @@ static void tell(struct sim_launcher *launcher, const char *kind, uint32_t membe
     if (write(launcher->told, line, (size_t)size) != size) {
         abort();
     }
+    launcher->told_count++;
     story_say("the launcher tells: %s %s", kind, name);
 }
 
@@ -105,9 +106,11 @@ static void take_line(struct sim_launcher *launcher, const char *line)
         memset(launcher->restart_ns, 0, sizeof(launcher->restart_ns));
     }
     launcher->is_returning = launcher->is_returning && strcmp(line, "training") != 0;
-    if (strcmp(line, "renewed") == 0) {
+    if (strncmp(line, "renewed ", strlen("renewed ")) == 0) {
+        unsigned long heard = strtoul(line + strlen("renewed "), NULL, 10);
         for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
-            launcher->is_settled[i] = launcher->is_settled[i] || launcher->is_noted[i];
+            bool is_heard = launcher->is_noted[i] && launcher->told_by[i] <= heard;
+            launcher->is_settled[i] = launcher->is_settled[i] || is_heard;
         }
     }
     for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
@@ -191,6 +194,7 @@ static void return_coordinator(struct sim_launcher *launcher)
     launcher->return_ns = 0;
     launcher->returns--;
     launcher->is_returning = true;
+    launcher->told_count = 0;
     memset(launcher->is_noted, 0, sizeof(launcher->is_noted));
     close(launcher->cluster->announce_fd);
     close_pipes(launcher);
@@ -211,6 +215,7 @@ static void look(void *data)
         for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
             if (is_over(launcher, i) && !launcher->is_noted[i]) {
                 note_end(launcher, i);
+                launcher->told_by[i] = launcher->told_count;
             }
         }
         start_due(launcher);

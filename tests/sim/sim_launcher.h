@@ -24,6 +24,8 @@ struct sim_launcher {
     uint32_t workers_killed;                       // of those that the coordinator was told of
     uint32_t late_count;                           // members that had to be killed in the end
     bool is_noted[SIM_LAUNCHER_MEMBERS_MAX];       // the end of the process that there was
+    uint32_t told_count;                           // lines that the coordinator was told
+    uint32_t told_by[SIM_LAUNCHER_MEMBERS_MAX];    // those when the end was noted
     bool is_settled[SIM_LAUNCHER_MEMBERS_MAX];     // the job has gone on without that one
     uint64_t restart_ns[SIM_LAUNCHER_MEMBERS_MAX]; // when it is started again; 0: it is not
 };

@@ -241,6 +241,44 @@ static void a_disk_that_is_read_only_is_named_as_such(void **state)
     assert_non_null(strstr(error, "mounted read-only"));
 }
 
+static void a_folder_that_is_moved_meanwhile_is_made_again(void **state)
+{
+    char folder[512], aside[512];
+    snprintf(folder, sizeof(folder), "%s/checkpoint", (const char *)*state);
+    snprintf(aside, sizeof(aside), "%s/aside", (const char *)*state);
+    struct checkpoint_writer *writer = open_writer(folder, 2);
+    assert_int_equal(sample_write(writer, 100), STATUS_OK);
+    assert_true(checkpoint_writer_is_in_place(writer));
+    assert_int_equal(rename(folder, aside), 0);
+    assert_false(checkpoint_writer_is_in_place(writer));
+    assert_int_equal(sample_write(writer, 200), STATUS_OK);
+    assert_true(checkpoint_writer_is_in_place(writer));
+    check_names(folder, "step-000000000200");
+    check_names(aside, "step-000000000100");
+    assert_int_equal(rename(aside, folder), -1); // it is not empty
+    checkpoint_writer_close(writer);
+}
+
+static void a_folder_whose_own_folder_is_gone_is_awaited(void **state)
+{
+    char run[512], folder[600], aside[512];
+    snprintf(run, sizeof(run), "%s/run", (const char *)*state);
+    snprintf(folder, sizeof(folder), "%s/checkpoint", run);
+    snprintf(aside, sizeof(aside), "%s/aside", (const char *)*state);
+    assert_int_equal(mkdir(run, 0700), 0);
+    struct checkpoint_writer *writer = open_writer(folder, 2);
+    assert_int_equal(rename(run, aside), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(checkpoint_begin(writer, 100), STATUS_IO);
+        assert_non_null(strstr(checkpoint_writer_error(writer), folder));
+        assert_non_null(strstr(checkpoint_writer_error(writer), "make that again"));
+    }
+    assert_int_equal(mkdir(run, 0700), 0);
+    assert_int_equal(sample_write(writer, 100), STATUS_OK);
+    check_names(folder, "step-000000000100");
+    checkpoint_writer_close(writer);
+}
+
 static void a_planted_link_is_replaced_and_what_it_leads_to_stays(void **state)
 {
     char path[512];
@@ -325,6 +363,8 @@ int main(void)
         IN_FOLDER(a_file_that_cannot_grow_costs_one_checkpoint),
         IN_FOLDER(a_full_disk_costs_one_checkpoint),
         IN_FOLDER(a_disk_that_is_read_only_is_named_as_such),
+        IN_FOLDER(a_folder_that_is_moved_meanwhile_is_made_again),
+        IN_FOLDER(a_folder_whose_own_folder_is_gone_is_awaited),
         IN_FOLDER(a_planted_link_is_replaced_and_what_it_leads_to_stays),
         IN_FOLDER(a_folder_that_is_a_link_or_belongs_to_others_is_refused),
     };

@@ -1,4 +1,5 @@
 /* Tests of what a coordinator is told of members that have ended. */
+#include "common/base/signals.h"
 #include "common/job/job_options.h"
 #include "deploy/launch/launch_ends.h"
 #include "deploy/launch/restart.h"
@@ -112,7 +113,7 @@ static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **st
     (void)state;
     kill_worker(0);
     tell();
-    assert_true(restart_take_answer(&launch, "renewed"));
+    assert_true(restart_take_answer(&launch, "renewed 1"));
     kill_worker(2);
     assert_non_null(strstr(tell(), "\"killed worker 2"));
     restart_begin_return(&launch, "it was killed");
@@ -122,6 +123,26 @@ static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **st
     assert_null(strstr(told, "worker 1"));
 }
 
+/* Worker 2 ended when the next generation, which counts on it, had begun: the coordinator had not
+ * taken that line. */
+static void one_that_ended_behind_what_the_coordinator_had_heard_may_be_counted_on(void **state)
+{
+    (void)state;
+    kill_worker(0);
+    tell();
+    kill_worker(2);
+    tell();
+    assert_true(restart_take_answer(&launch, "renewed 1"));
+    restart_begin_return(&launch, "it was killed");
+    const char *told = tell();
+    assert_non_null(strstr(told, "\"over worker 0"));
+    assert_non_null(strstr(told, "\"lost worker 2"));
+    assert_true(restart_take_answer(&launch, "renewed 1")); // the new one counts from 1, too
+    assert_false(launch.members.list[3].is_settled);
+    assert_true(restart_take_answer(&launch, "renewed 2"));
+    assert_true(launch.members.list[3].is_settled);
+}
+
 static void once_it_trains_a_killed_member_is_told_as_ever(void **state)
 {
     (void)state;
@@ -129,6 +150,71 @@ static void once_it_trains_a_killed_member_is_told_as_ever(void **state)
     assert_true(restart_take_answer(&launch, "training"));
     kill_worker(1);
     assert_non_null(strstr(tell(), "\"killed worker 1"));
+}
+
+/* All workers of a job that has not begun are killed at once. */
+static void no_more_can_be_started_again_than_restarts_are_left(void **state)
+{
+    (void)state;
+    launch.has_begun = false;
+    options.restarts = 2;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        kill_worker(i);
+    }
+    const char *told = tell();
+    assert_non_null(strstr(told, "\"again worker 0"));
+    assert_non_null(strstr(told, "\"again worker 1"));
+    assert_non_null(strstr(told, "\"killed worker 2"));
+    assert_true(restart_take_answer(&launch, "await worker 0"));
+    told = tell(); // of those that are not planned, once more
+    assert_non_null(strstr(told, "\"again worker 1"));
+    assert_non_null(strstr(told, "\"killed worker 2"));
+    assert_true(restart_take_answer(&launch, "await worker 1"));
+    assert_true(restart_take_answer(&launch, "await worker 2")); // one restart too many
+    assert_true(launch.members.list[1].restart_ms != 0 && launch.members.list[2].restart_ms != 0);
+    assert_true(launch.members.list[3].restart_ms == 0);
+}
+
+/* As by SIGTERM to one worker, which then ends by itself. */
+static void one_that_was_asked_to_end_before_the_start_can_be_started_again(void **state)
+{
+    (void)state;
+    launch.has_begun = false;
+    options.restarts = 1;
+    launch.members.list[1].is_over = true;
+    launch.members.list[1].result = EXIT_INTERRUPTED << 8;
+    assert_non_null(strstr(tell(), "\"again worker 0 worker 0 ended with exit code 130"));
+    assert_true(restart_take_answer(&launch, "await worker 0"));
+    assert_true(launch.members.list[1].restart_ms != 0 && launch.cause[0] == '\0');
+}
+
+/* What its own end means, only it knows. */
+static void a_program_of_its_own_that_was_asked_to_end_is_not(void **state)
+{
+    (void)state;
+    static const char *const program[] = {"train", NULL};
+    launch.has_begun = false;
+    options.restarts = 1;
+    options.program = program;
+    launch.members.list[1].is_over = true;
+    launch.members.list[1].result = EXIT_INTERRUPTED << 8;
+    assert_non_null(strstr(tell(), "\"ended worker 0"));
+}
+
+/* The coordinator answers for none: the job trains. */
+static void what_was_offered_in_vain_is_left_for_others(void **state)
+{
+    (void)state;
+    launch.has_begun = false;
+    options.restarts = 1;
+    launch.placement.server_count = 2;
+    launch.placement.worker_count = 2;
+    kill_worker(0); // now a server
+    assert_non_null(strstr(tell(), "\"again worker 0"));
+    assert_true(restart_take_answer(&launch, "training"));
+    kill_worker(1);
+    assert_non_null(strstr(tell(), "\"again worker 1"));
+    assert_true(launch.members.list[2].restart_ms != 0);
 }
 
 /* One that is started again takes its place anew. */
@@ -155,7 +241,12 @@ int main(void)
         ENDS_TEST(each_end_is_told_once),
         ENDS_TEST(one_that_can_be_started_again_is_told_as_such),
         ENDS_TEST(a_coordinator_that_comes_back_hears_of_all_that_do_not_run),
+        ENDS_TEST(one_that_ended_behind_what_the_coordinator_had_heard_may_be_counted_on),
         ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),
+        ENDS_TEST(no_more_can_be_started_again_than_restarts_are_left),
+        ENDS_TEST(one_that_was_asked_to_end_before_the_start_can_be_started_again),
+        ENDS_TEST(a_program_of_its_own_that_was_asked_to_end_is_not),
+        ENDS_TEST(what_was_offered_in_vain_is_left_for_others),
         ENDS_TEST(ends_are_forgotten_but_for_those_of_planned_restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -415,7 +415,7 @@ static void before_the_start_a_server_is_lost_with_the_coordinator(void **state)
     assert_true(restart_find_place(&launch, server));
     server->is_noted = true;
     assert_true(restart_take_answer(&launch, "training") && launch.has_begun);
-    assert_true(restart_take_answer(&launch, "renewed") && server->is_settled);
+    assert_true(restart_take_answer(&launch, "renewed 0") && server->is_settled);
 }
 
 static void what_the_others_do_depends_on_whether_the_job_has_begun(void **state)

@@ -10,6 +10,7 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,30 @@ static void one_that_is_not_whole_ends_with_why_and_the_next_one_is_written(void
     temp_folder_destroy(folder);
 }
 
+static void it_is_told_that_the_folder_was_moved(void **state)
+{
+    (void)state;
+    char *top = temp_folder_create(), folder[512], aside[512];
+    struct bell bell;
+    snprintf(folder, sizeof(folder), "%s/checkpoint", top);
+    snprintf(aside, sizeof(aside), "%s/aside", top);
+    struct saver *saver = open_saver(folder, &bell);
+    saver_begin(saver, 7);
+    store(saver, (struct span){0, 2});
+    assert_false(await(saver, &bell).is_end);
+    assert_int_equal(rename(folder, aside), 0);
+    saver_abandon(saver);
+    assert_true(await(saver, &bell).is_end);
+    saver_begin(saver, 8);
+    store(saver, (struct span){0, 4});
+    struct saver_news news = await(saver, &bell);
+    assert_true(news.is_moved);
+    assert_int_equal(news.status, STATUS_OK);
+    assert_false(await(saver, &bell).is_moved);
+    saver_destroy(saver);
+    temp_folder_destroy(top);
+}
+
 static void what_was_given_up_is_forgotten(void **state)
 {
     (void)state;
@@ -157,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_stored_and_committed_can_be_read),
         cmocka_unit_test(one_that_is_not_whole_ends_with_why_and_the_next_one_is_written),
+        cmocka_unit_test(it_is_told_that_the_folder_was_moved),
         cmocka_unit_test(what_was_given_up_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

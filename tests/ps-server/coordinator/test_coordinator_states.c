@@ -4,7 +4,7 @@
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off

@@ -2,7 +2,7 @@
  * who is in the next one. */
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off

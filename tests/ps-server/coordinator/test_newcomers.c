@@ -1,4 +1,5 @@
 /* Tests of workers that ask to join a job that is under way. */
+#include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
 #include "tests/support/ps-server/coordinator_story.h"
@@ -59,6 +60,24 @@ static void expect_told(const struct story *story, const char *why)
     if (strstr(story_last_text(story), why) == NULL) {
         fail_msg("\"%s\" is not in \"%s\"", why, story_last_text(story));
     }
+}
+
+/* It was killed, and another one was started in its place at once. */
+static void one_whose_connection_is_closed_keeps_no_place(void **state)
+{
+    (void)state;
+    struct story story;
+    uint32_t number;
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 10, 3, 100, &number), STATUS_AGAIN);
+    deadlines_note_closed(&story.coordinator, 9, 200);
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    assert_int_equal(ask(&story, 11, 2, 300, &number), STATUS_AGAIN);
+    assert_int_equal(number, 2);
+    newcomers_admit(&story.coordinator, 400);
+    assert_int_equal(story.coordinator.admitted, 2);
+    coordinator_finish(&story.coordinator);
 }
 
 /* It may have been lost for its silence, and another one started in its place. */
@@ -167,6 +186,37 @@ static void the_places_of_a_generation_are_for_those_who_come_back(void **state)
     generation_finish(&next);
 }
 
+/* By hand: no launcher says it. Worker 0 is back, and has some time. */
+static void who_has_ended_on_this_host_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    uint32_t number;
+    open_training(&story);
+    const struct coordinator_port port = story.coordinator.port;
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    story.coordinator.membership.workers[1].sighting.process_id = 71;
+    newcomers_admit(&story.coordinator, 200);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.workers[1].sighting.process_id, 71);
+    coordinator_finish(&story.coordinator);
+    story.job.processes = next.process_count;
+    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 300),
+                     STATUS_OK);
+    generation_begin(&next, &story.coordinator);
+    story_join(&story, 11, ROLE_WORKER, 0);
+    coordinator_tick(&story.coordinator, 1400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    story.transcript.presence = PRESENCE_ENDED;
+    coordinator_tick(&story.coordinator, 1450, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_RENEWING);
+    assert_non_null(strstr(story.coordinator.reason, "its process has ended"));
+    assert_int_equal(story.coordinator.workers_lost, 2);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
 static void those_who_ask_hear_that_the_job_ends(void **state)
 {
     (void)state;
@@ -197,11 +247,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
+        cmocka_unit_test(one_whose_connection_is_closed_keeps_no_place),
         cmocka_unit_test(one_whose_number_another_has_gets_another_one),
         cmocka_unit_test(where_there_is_no_place_one_is_refused),
         cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),
         cmocka_unit_test(who_joins_after_a_step_waits_for_a_copy_of_it),
         cmocka_unit_test(the_places_of_a_generation_are_for_those_who_come_back),
+        cmocka_unit_test(who_has_ended_on_this_host_is_not_waited_for),
         cmocka_unit_test(those_who_ask_hear_that_the_job_ends),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
     };

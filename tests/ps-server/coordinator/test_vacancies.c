@@ -1,6 +1,6 @@
 /* Tests of members that are lost before the job begins, and of those that take their places. */
 #include "ps-server/coordinator/deadlines.h"
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
 #include "tests/support/common/choices.h"
 #include "tests/support/ps-server/coordinator_story.h"
 

@@ -77,6 +77,25 @@ static void all_join_anew_if_one_is_elsewhere(void **state)
     }
 }
 
+/* Its place would be waited for. */
+static void who_has_stopped_asking_has_no_place_among_those_who_join_anew(void **state)
+{
+    struct comeback back;
+    (void)state;
+    comeback_begin(&back, 100);
+    back.story.coordinator.newcomers = (struct newcomers){
+        .list = {{.peer = 40, .number = 7, .heard_ms = 100}, {41, 8, 3900}}, .count = 2};
+    back.start.phase = 1;
+    for (uint32_t rank = 0; rank < COMEBACK_WORKERS; rank++) {
+        assert_true(comeback_take(&back, rank, 20, 4000));
+        back.start.phase = 0;
+    }
+    assert_int_equal(back.story.coordinator.state, COORDINATOR_RENEWING);
+    assert_int_equal(back.story.coordinator.newcomers.count, 1);
+    assert_int_equal(back.story.coordinator.newcomers.list[0].number, 8);
+    comeback_end(&back);
+}
+
 static void members_of_servers_join_the_next_generation(void **state)
 {
     struct comeback back;
@@ -377,6 +396,7 @@ int main(void)
         cmocka_unit_test(training_goes_on_once_all_are_back),
         cmocka_unit_test(one_that_knocks_twice_counts_once),
         cmocka_unit_test(all_join_anew_if_one_is_elsewhere),
+        cmocka_unit_test(who_has_stopped_asking_has_no_place_among_those_who_join_anew),
         cmocka_unit_test(members_of_servers_join_the_next_generation),
         cmocka_unit_test(all_train_on_if_no_shard_was_lost),
         cmocka_unit_test(one_that_was_started_again_counts_as_back),

@@ -20,8 +20,8 @@
  * answers by --announce-fd, and the launcher starts it again:
  *
  *     await worker 2 */
-#ifndef PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
-#define PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
+#ifndef PS_SERVER_LAUNCHER_LAUNCHER_NEWS_H
+#define PS_SERVER_LAUNCHER_LAUNCHER_NEWS_H
 
 #include "ps-server/coordinator/coordinator.h"
 
@@ -50,7 +50,8 @@ struct launcher_news {
 };
 
 struct launcher_pipe {
-    int fd; // -1: there is no launcher, or it is gone
+    int fd;         // -1: there is no launcher, or it is gone
+    uint32_t taken; // lines
     size_t begin, end;
     char bytes[LAUNCHER_LINE_BYTES];
 };

@@ -1,5 +1,5 @@
 /* Tells the launcher where the coordinator listens, and that it is alive. */
-#include "ps-server/signs.h"
+#include "ps-server/launcher/signs.h"
 
 #include "common/base/log.h"
 #include "common/transport/transport.h"
@@ -75,10 +75,12 @@ void signs_training(struct signs *signs)
     }
 }
 
-void signs_renewed(struct signs *signs)
+void signs_renewed(struct signs *signs, uint32_t heard)
 {
-    if (signs->fd >= 0) {
-        (void)say(signs, "renewed\n");
+    char line[32];
+    snprintf(line, sizeof(line), "renewed %u\n", heard);
+    if (signs->fd >= 0 && heard > signs->renewed && say(signs, line)) {
+        signs->renewed = heard;
     }
 }
 

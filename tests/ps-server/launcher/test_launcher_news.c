@@ -1,5 +1,5 @@
 /* Tests of what a launcher tells the coordinator, and of what follows for the job. */
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 /* Reads the lines that the launcher writes, and applies them to the job. */
-#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/launcher/launcher_news.h"
 
 #include "common/job/carriers.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
@@ -30,6 +30,7 @@ static char *take_line(struct launcher_pipe *pipe)
     if (end != NULL) {
         *end = '\0';
         pipe->begin = (size_t)(end + 1 - pipe->bytes);
+        pipe->taken++;
         return line;
     }
     if (pipe->begin == 0 && pipe->end == sizeof(pipe->bytes)) {

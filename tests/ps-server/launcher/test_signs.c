@@ -1,5 +1,5 @@
 /* Tests of what the coordinator tells the launcher once it listens. */
-#include "ps-server/signs.h"
+#include "ps-server/launcher/signs.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -89,6 +89,19 @@ static void that_the_job_trains_and_that_it_ends_is_said_once(void **state)
     signs_ending(&signs);
 }
 
+static void how_much_of_the_launcher_was_heard_is_said_once(void **state)
+{
+    struct signs signs;
+    (void)state;
+    assert_int_equal(signs_begin(&signs, ends[1], "e", true), STATUS_OK);
+    signs_renewed(&signs, 0); // it has told of nobody
+    signs_renewed(&signs, 2);
+    signs_renewed(&signs, 2);
+    signs_renewed(&signs, 3);
+    expect_said("e\nrenewed 2\nrenewed 3\n");
+    signs_end(&signs);
+}
+
 static void without_a_launcher_the_endpoint_is_all(void **state)
 {
     struct signs signs;
@@ -129,6 +142,7 @@ int main(void)
         SIGNS_TEST(who_may_be_started_again_is_said_at_once),
         SIGNS_TEST(who_is_busy_says_so_once_and_then_that_it_is_alive_again),
         SIGNS_TEST(that_the_job_trains_and_that_it_ends_is_said_once),
+        SIGNS_TEST(how_much_of_the_launcher_was_heard_is_said_once),
         SIGNS_TEST(without_a_launcher_the_endpoint_is_all),
         SIGNS_TEST(a_reader_that_is_stopped_or_gone_holds_nobody_up),
     };

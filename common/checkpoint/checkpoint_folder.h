@@ -1,0 +1,23 @@
+/* The folder that has the checkpoints, while they are written. Nothing logs. */
+#ifndef COMMON_CHECKPOINT_CHECKPOINT_FOLDER_H
+#define COMMON_CHECKPOINT_CHECKPOINT_FOLDER_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Makes the folder if need be, and opens it; what an earlier process began there and did not end is
+ * removed. Otherwise a sentence says why not, errno is the disk's, and *ret_folder is -1. */
+enum status checkpoint_folder_open(const char *path, int *ret_folder, char *ret_error,
+                                   size_t error_size);
+
+/* Whether the open folder still has this path: somebody may have moved or removed it. */
+bool checkpoint_folder_is_in_place(const char *path, int folder);
+
+/* Closes *folder, which may be -1, and makes another one in its place: see checkpoint_folder_open.
+ */
+enum status checkpoint_folder_make_again(const char *path, int *folder, char *ret_error,
+                                         size_t error_size);
+
+#endif

@@ -1,0 +1,212 @@
+/* Fills the next generation from the coordinator of the last one. */
+#include "common/job/faults.h"
+#include "common/job/job_checks.h"
+#include "ps-server/coordinator/generation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Whether one that is gone had the place that the next kill of --fault names. */
+static bool has_struck(const struct coordinator *last)
+{
+    const struct membership *membership = &last->membership;
+    const struct faults faults = faults_of(last->job);
+    const struct fault *kill = faults_next_kill(&faults);
+    if (kill == NULL) {
+        return false;
+    }
+    if (kill->place == FAULT_AT_SHARD) {
+        return kill->number < membership->server_count &&
+               membership->servers[kill->number].state == SLOT_GONE;
+    }
+    uint32_t process = carriers_process(last->carriers, kill->number);
+    return membership->workers[process].state == SLOT_GONE;
+}
+
+static int compare_workers(const void *a, const void *b)
+{
+    const struct generation_worker *left = a, *right = b;
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+static void list_slots(const struct coordinator *last, bool has_commit,
+                       struct generation *generation)
+{
+    const struct membership *membership = &last->membership;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        const struct slot *slot = &membership->workers[i];
+        if (generation_slot_is_left(last->job, slot) && slot->has_commit == has_commit) {
+            generation->workers[generation->process_count++] =
+                (struct generation_worker){slot->number, slot->peer, has_commit, slot->sighting};
+        }
+    }
+}
+
+/* Those who are left and those who have come, in the order of their numbers. Of a program that
+ * commits: those first that have a commit, each in the order of before. */
+static enum status list_workers(const struct coordinator *last, struct generation *generation)
+{
+    const struct membership *membership = &last->membership;
+    uint32_t newcomer_count = newcomers_due(last);
+    generation->workers =
+        calloc((size_t)membership->worker_count + newcomer_count, sizeof(*generation->workers));
+    if (generation->workers == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    list_slots(last, true, generation);
+    list_slots(last, false, generation);
+    for (uint32_t i = 0; i < newcomer_count; i++) {
+        const struct newcomer *newcomer = &last->newcomers.list[i];
+        generation->workers[generation->process_count++] =
+            (struct generation_worker){newcomer->number, newcomer->peer, false, newcomer->sighting};
+    }
+    if (!job_may_commit(last->job)) {
+        qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
+              compare_workers);
+    }
+    return STATUS_OK;
+}
+
+/* Likewise those of server processes, each of which has one slot for each of its threads. */
+static enum status list_servers(const struct coordinator *last, struct generation *generation)
+{
+    const struct membership *membership = &last->membership;
+    uint32_t processes = last->job->servers;
+    generation->servers = calloc((size_t)processes + 1, sizeof(*generation->servers));
+    if (generation->servers == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < processes; i++) {
+        if (generation_server_is_left(membership, processes, i, NULL)) {
+            generation->servers[generation->server_count++] = membership->servers[i].number;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status generation_list_recoveries(const struct generation *before,
+                                       struct generation *generation)
+{
+    uint32_t known = before != NULL ? before->recovery_count : 0;
+    uint32_t kept = known < GENERATION_RECOVERIES_MAX ? known : GENERATION_RECOVERIES_MAX - 1;
+    generation->recoveries = calloc((size_t)kept + 1, sizeof(*generation->recoveries));
+    if (generation->recoveries == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < kept; i++) {
+        generation->recoveries[i] = before->recoveries[known - kept + i];
+    }
+    generation->recovery_count = kept + 1;
+    return STATUS_OK;
+}
+
+/* Whether the last one was to take in members that had lost theirs, and has not come to that: its
+ * loss and what came behind it are one. */
+static bool was_coming_back(const struct coordinator *last)
+{
+    return last->is_returned && last->started_ms == 0 && last->generation != NULL;
+}
+
+/* Keeps the newest recoveries of before, and adds the last loss, as far as it is known. */
+static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
+{
+    struct generation before =
+        last->generation != NULL ? *last->generation : (struct generation){.number = 0};
+    bool is_one = was_coming_back(last);
+    before.recovery_count -= is_one;
+    enum status status = generation_list_recoveries(&before, generation);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct recovery *recovery = &generation->recoveries[generation->recovery_count - 1];
+    if (generation->recovery_count > 1) {
+        recovery[-1].bytes += last->fetched_bytes; // none of those who come back anew: it is told
+    }
+    bool has_more = is_one && last->culprit.slot != NULL; // it was lost as well
+    snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.440s",
+             has_more ? before.recoveries[before.recovery_count].reason : "",
+             has_more ? ", and " : "", last->reason);
+    recovery->lost_step = generation_most_steps(last);
+    recovery->processes = generation->process_count;
+    return STATUS_OK;
+}
+
+enum status generation_next(const struct coordinator *last, struct generation *ret_generation)
+{
+    const struct generation *before = last->generation;
+    struct generation next = {
+        .number = before != NULL ? before->number + !was_coming_back(last) : 1,
+        .places = before != NULL ? before->places : last->membership.worker_count,
+        .workers_lost = last->workers_lost,
+        .checkpoint_step = last->checkpointing.written,
+        .lost_ms = was_coming_back(last) ? before->lost_ms : last->ended_ms,
+        .started_ms = generation_started_ms(last),
+        // As far as they are known to have been before this process.
+        .seconds_before = generation_seconds(last, generation_started_ms(last)),
+        .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
+    };
+    enum status status = list_workers(last, &next);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = list_servers(last, &next);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = list_recoveries(last, &next);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    *ret_generation = next;
+    return STATUS_OK;
+
+fail:
+    generation_finish(&next);
+    return status;
+}
+
+/* --on-loss shrink: the ranks of those that are gone are left out, and of those that were, each
+ * newcomer brings as many back as others carry. What a list has no room for is dealt anew. */
+static void change_left_out(const struct coordinator *last, uint32_t newcomers, struct job *job)
+{
+    const struct carriers *carriers = &last->carriers;
+    uint32_t of_each = carriers_present(carriers) / carriers->processes;
+    rank_list_remove_first(&job->left_out, newcomers * of_each);
+    for (uint32_t i = 0; i < last->membership.worker_count; i++) {
+        const struct rank_block ranks = carriers_block(*carriers, i);
+        bool is_gone = last->membership.workers[i].state == SLOT_GONE;
+        for (uint32_t k = 0; k < ranks.count && is_gone; k++) {
+            (void)rank_list_add(&job->left_out, ranks.first + k);
+        }
+    }
+}
+
+void generation_change_job(const struct coordinator *last, const struct generation *next,
+                           struct job *job)
+{
+    uint32_t newcomers = newcomers_due(last);
+    const struct faults faults = faults_of(last->job);
+    if (faults_next_join(&faults) != NULL) {
+        faults_forget_joins(job, newcomers);
+    }
+    if (has_struck(last)) {
+        faults_forget_kill(job);
+    }
+    for (uint32_t i = 0; i < last->membership.worker_count; i++) {
+        if (last->membership.workers[i].state == SLOT_GONE) {
+            faults_forget_ranks(job, carriers_block(last->carriers, i),
+                                generation_most_steps(last) + 1);
+        }
+    }
+    if (job->on_loss == ON_LOSS_SHRINK) {
+        change_left_out(last, newcomers, job);
+    }
+    job->processes = next->process_count;
+    job->servers = next->server_count;
+    faults_forget_shards(job);
+    if (job_may_commit(job)) {
+        job->workers = next->process_count;
+        job->global_batch = job->batch * job->workers;
+        faults_forget_absent_ranks(job);
+    }
+}
