@@ -37,6 +37,7 @@ struct stranger {
 struct visitor {
     int fd, listener;
     enum local_peer whose;
+    bool has_key;      // has shown an allowed one
     bool was_late;     // has been found so
     bool gives_way;    // where there is no room, the next one takes its place
     bool is_sent_away; // to make room: it has none any more, and is about to go
@@ -434,18 +435,34 @@ void door_admit(int fd)
     pthread_mutex_unlock(&door.mutex);
 }
 
-bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
+void door_note_key(const char *host)
 {
+    struct in6_addr from;
+    bool is_known = local_peer_parse_host(host, &from);
+    pthread_mutex_lock(&door.mutex);
+    for (uint32_t i = is_known ? door.count : 0; i-- > 0;) {
+        struct visitor *visitor = &door.visitors[i];
+        if (!visitor->has_key && memcmp(&visitor->from.host, &from, sizeof(from)) == 0) {
+            visitor->has_key = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&door.mutex);
+}
+
+enum door_visit door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
+{
+    enum door_visit visit = DOOR_NO_VISIT;
     uint32_t index;
     pthread_mutex_lock(&door.mutex);
     forget_old_visitors(clock_now_ms());
-    bool was_visitor = find_visitor(fd, &index);
-    if (was_visitor) {
+    if (find_visitor(fd, &index)) {
+        visit = door.visitors[index].has_key ? DOOR_KEY : DOOR_VISIT;
         local_peer_format_address(&door.visitors[index].from, ret_address, DOOR_ADDRESS_BYTES);
         remove_visitor(index);
     }
     pthread_mutex_unlock(&door.mutex);
-    return was_visitor;
+    return visit;
 }
 
 void door_end_visits(int listener, uint64_t now_ms)
