@@ -117,6 +117,29 @@ static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **stat
     close(house.fd);
 }
 
+/* As when all members make new connections at once: what is told last is the end of the old ones.
+ */
+static void the_end_of_one_that_was_admitted_is_not_that_of_the_next_one_there(void **state)
+{
+    (void)state;
+    struct house house;
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    house_open(&house);
+    int guest = house_visit(&house, 1, address), other = house_visit(&house, 1, address);
+    int fd = accept(house.fd, NULL, NULL);
+    door_admit(fd);
+    close(fd); // which is told later
+    assert_int_equal(accept(house.fd, NULL, NULL), fd);
+    assert_int_equal(door_leave(fd, text), DOOR_NO_VISIT);
+    assert_int_equal(door_visitor_count(), 1);
+    assert_int_equal(door_leave(fd, text), DOOR_VISIT);
+    assert_string_equal(text, address);
+    close(fd);
+    close(guest);
+    close(other);
+    close(house.fd);
+}
+
 /* Guests of 127.0.0.1, and the room that there is for them. */
 enum { SCARCE = 256, ROOM = SCARCE / 2 / 2, GUESTS = ROOM + 3 };
 
@@ -438,6 +461,7 @@ int main(void)
         cmocka_unit_test(who_has_the_descriptor_of_one_that_has_gone_stays),
         cmocka_unit_test(who_comes_is_a_visitor_until_it_is_admitted),
         cmocka_unit_test(who_leaves_without_a_word_is_named),
+        cmocka_unit_test(the_end_of_one_that_was_admitted_is_not_that_of_the_next_one_there),
         cmocka_unit_test(who_has_shown_a_key_is_told_from_who_has_not),
         cmocka_unit_test(a_descriptor_that_is_used_again_has_two_visitors_in_turn),
         cmocka_unit_test(one_address_gets_half_of_the_room),
