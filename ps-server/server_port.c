@@ -38,6 +38,16 @@ static void note_generation(struct server *server, uint64_t step)
     server_note_record(server, recorder_note_restart(server->recorder, &entry));
 }
 
+/* What lines of metrics lack of the steps up to the copy that the job goes on from. A program that
+ * commits has other ranks after a loss. */
+static void restore_record(struct server *server, uint64_t step)
+{
+    if (server->record_status == STATUS_OK && step > 0 && !job_may_commit(&server->job)) {
+        server_note_record(
+            server, recorder_restore(server->recorder, &server->coordinator, step, clock_now_ms()));
+    }
+}
+
 /* Training goes on with other processes: what was recorded of later steps than it goes on from is
  * made again. */
 static void go_on(struct server *server)
@@ -52,6 +62,7 @@ static void go_on(struct server *server)
     uint64_t step = generation_begin_step(coordinator);
     note_generation(server, step);
     server_note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
+    restore_record(server, step);
     if (server->record_status == STATUS_OK) {
         server_note_record(server, keeper_begin_writing(server->keeper));
     }
@@ -117,6 +128,7 @@ static void port_started(void *context)
     }
     if (server->recorder != NULL) {
         server_note_record(server, recorder_write_job(server->recorder, &server->coordinator));
+        restore_record(server, resume != NULL ? resume->step : 0);
     }
 }
 

@@ -31,6 +31,11 @@
 // How long a connection to the next coordinator may take to come about before another one is made.
 #define MEMBER_KNOCK_MS 5000
 
+// From which silence on a coordinator may have been away, and for how long after its end others may
+// still have to tell it so.
+#define MEMBER_SILENCE_MS (2 * MEMBER_HEARTBEAT_MS)
+#define MEMBER_RECENT_MS  (2 * MEMBER_KNOCK_MS)
+
 // A process that waits to join first says so after this time, or after stall_warn_ms if that is
 // shorter.
 #define MEMBER_FIRST_WARNING_MS 1000
@@ -79,8 +84,10 @@ struct member {
     uint64_t alone_ms, knocked_ms; // since when; when the newest connection was made
     uint64_t step;                 // at the last tick
     uint64_t sign_ms, alone_step;  // when a sign of the coordinator was noted last; the step then
-    uint64_t lost_ms;              // of one that is alone: the coordinator's last sign
-    uint32_t term;                 // coordinators that have taken it in since its generation began
+    // The sign before the last long silence, and the step then; when that ended; 0: there was none.
+    uint64_t silent_since_ms, silent_step, silent_until_ms;
+    uint64_t lost_ms; // of one that is alone: the coordinator's last sign
+    uint32_t term;    // coordinators that have taken it in since its generation began
 
     // Why the coordinator ended the job, once it did.
     enum status stop_status; // STATUS_OK: completed

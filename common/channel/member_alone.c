@@ -31,6 +31,12 @@ bool member_reconnect(struct member *member)
 /* Keeps the step at the coordinator's last sign: those made since are made without it. */
 static void note_sign(struct member *member)
 {
+    if (member->sign_ms != 0 &&
+        member->coordinator_heard_ms - member->sign_ms >= MEMBER_SILENCE_MS) {
+        member->silent_since_ms = member->sign_ms;
+        member->silent_step = member->alone_step;
+        member->silent_until_ms = member->coordinator_heard_ms;
+    }
     member->sign_ms = member->coordinator_heard_ms;
     member->alone_step = member->step;
 }
@@ -57,7 +63,11 @@ void member_come_back(struct member *member, uint64_t now_ms)
     }
     if (!member->is_alone) {
         log_info("the coordinator was away, and asks who is there");
-        begin_alone(member, member->sign_ms, now_ms); // the one before this
+        // Signs that had waited in a network, or came before it knew, do not end its absence.
+        bool was_silent =
+            member->silent_until_ms != 0 && now_ms - member->silent_until_ms < MEMBER_RECENT_MS;
+        member->alone_step = was_silent ? member->silent_step : member->alone_step;
+        begin_alone(member, was_silent ? member->silent_since_ms : member->sign_ms, now_ms);
     }
     member->must_knock = true;
 }
@@ -121,6 +131,7 @@ void member_return(struct member *member, const struct message *go)
 {
     log_info("there is a coordinator again");
     member->is_alone = false;
+    member->silent_until_ms = 0;
     member->term = go->term;
     member->coordinator_heard_ms = clock_now_ms();
 }
@@ -154,6 +165,9 @@ void member_judge(struct member *member, uint64_t now_ms)
         return;
     }
     member->coordinator_heard_ms = attention_excuse(member->coordinator_heard_ms, away_ms, now_ms);
+    if (member->sign_ms != 0) {
+        member->sign_ms = attention_excuse(member->sign_ms, away_ms, now_ms); // no silence either
+    }
     if (member->closed_ms != 0) {
         member->closed_ms = attention_excuse(member->closed_ms, away_ms, now_ms);
     } else if (transport_has_left(member->channel->transport, member->coordinator)) {

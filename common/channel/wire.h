@@ -100,7 +100,8 @@ struct message {
     const struct layout *layout;           // READY of a worker, START, BACK
     const struct optimizer_groups *groups; // READY, START, BACK: of a program, with runs; PUSH:
                                            // without. Counts, order and finiteness are checked
-    const struct wire_report *report;      // REPORT, DONE; SNAPSHOT, WELCOME: of the open period
+    const struct wire_report *report;      // REPORT, DONE; SNAPSHOT, WELCOME: of the open period;
+                                           // SNAPSHOT of a server: what it has counted
     const struct wire_slices *slices;      // SNAPSHOT of a worker, WELCOME: ranks' parts of that
     const struct wire_start *start;        // START, TRY, BACK
     const struct wire_nccl *nccl;          // READY of a worker, START; where NCCL is used

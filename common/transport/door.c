@@ -37,6 +37,7 @@ struct stranger {
 struct visitor {
     int fd, listener;
     enum local_peer whose;
+    bool has_key;      // has shown an allowed one
     bool was_late;     // has been found so
     bool gives_way;    // where there is no room, the next one takes its place
     bool is_sent_away; // to make room: it has none any more, and is about to go
@@ -49,6 +50,9 @@ static struct {
     pthread_mutex_t mutex;
     struct visitor visitors[VISITORS_MAX]; // (count), the oldest first
     _Atomic uint32_t count;
+    // A bit for each descriptor: the connection there, or one before it, is no visitor, and its end
+    // was not told.
+    uint64_t admitted[DESCRIPTORS_MAX / 64];
     struct door_turned_away turned_away;
     struct stranger strangers[STRANGERS_MAX]; // the oldest makes room
     uint32_t stranger_count;                  // that there were
@@ -108,6 +112,18 @@ static uint64_t descriptor_limit(void)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+/* Sets the descriptor's bit; returns what it was. */
+static bool set_admitted(int fd, bool is_admitted)
+{
+    if (fd < 0 || (uint64_t)fd >= DESCRIPTORS_MAX) {
+        return false;
+    }
+    uint64_t *bits = &door.admitted[fd / 64], bit = UINT64_C(1) << (fd % 64);
+    bool was_admitted = (*bits & bit) != 0;
+    *bits = is_admitted ? *bits | bit : *bits & ~bit;
+    return was_admitted;
 }
 
 static void remove_visitor(uint32_t index)
@@ -224,20 +240,6 @@ static const char *find_no_place(const struct visitor *visitor, uint64_t limit)
     return has_room ? NULL : "too many that have said nothing so far are open";
 }
 
-/* NULL, or why the peer at the other end of a Unix socket may not connect. */
-static const char *find_no_right(int fd, char ret_address[DOOR_ADDRESS_BYTES])
-{
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-    snprintf(ret_address, DOOR_ADDRESS_BYTES, "a local process");
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-        return "its user cannot be told";
-    }
-    snprintf(ret_address, DOOR_ADDRESS_BYTES, "process %ld of user %u", (long)peer.pid,
-             (unsigned)peer.uid);
-    return peer.uid == geteuid() || peer.uid == 0 ? NULL : "it belongs to another user";
-}
-
 static void note_turned_away(const char *address, const char *why)
 {
     door.turned_away.count++;
@@ -251,22 +253,22 @@ static bool receive_visitor(int fd, int listener, const struct sockaddr_storage 
     struct visitor visitor = {.fd = fd, .listener = listener, .since_ms = clock_now_ms()};
     char address[DOOR_ADDRESS_BYTES];
     const char *why = NULL;
-    uint64_t limit = descriptor_limit();
     if (local_peer_read_address(storage, &visitor.from)) {
         uid_t user;
         visitor.whose = local_peer_find(door.peer_fd, fd, &user);
         forget_old_visitors(visitor.since_ms);
-        why = find_no_place(&visitor, limit);
+        why = find_no_place(&visitor, descriptor_limit());
         local_peer_format_address(&visitor.from, address, sizeof(address));
         if (why == NULL) {
-            door.visitors[door.count] = visitor;
-            door.count++;
+            door.visitors[door.count++] = visitor;
         }
     } else if (storage->ss_family == AF_UNIX) {
-        why = find_no_right(fd, address);
+        why = local_peer_find_no_right(fd, address, sizeof(address));
     }
     if (why != NULL) {
         note_turned_away(address, why);
+    } else if (storage->ss_family == AF_UNIX) {
+        set_admitted(fd, true);
     }
     return why == NULL;
 }
@@ -395,7 +397,8 @@ int door_reach(int fd, const struct sockaddr *address, socklen_t size)
 {
     char name[sizeof(((struct stranger *)0)->name)], peer[DOOR_ADDRESS_BYTES];
     int result = (int)syscall(SYS_connect, fd, address, size);
-    if (result != 0 || !read_name(address, size, name) || find_no_right(fd, peer) == NULL) {
+    if (result != 0 || !read_name(address, size, name) ||
+        local_peer_find_no_right(fd, peer, sizeof(peer)) == NULL) {
         return result;
     }
     shutdown(fd, SHUT_RDWR);
@@ -430,22 +433,38 @@ void door_admit(int fd)
     pthread_mutex_lock(&door.mutex);
     if (find_visitor(fd, &index)) {
         remove_visitor(index);
+        set_admitted(fd, true);
     }
     pthread_mutex_unlock(&door.mutex);
 }
 
-bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
+void door_note_key(const char *host)
 {
+    struct in6_addr from;
+    pthread_mutex_lock(&door.mutex);
+    for (uint32_t i = local_peer_parse_host(host, &from) ? door.count : 0; i-- > 0;) {
+        struct visitor *visitor = &door.visitors[i];
+        if (!visitor->has_key && memcmp(&visitor->from.host, &from, sizeof(from)) == 0) {
+            visitor->has_key = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&door.mutex);
+}
+
+enum door_visit door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
+{
+    enum door_visit visit = DOOR_NO_VISIT;
     uint32_t index;
     pthread_mutex_lock(&door.mutex);
     forget_old_visitors(clock_now_ms());
-    bool was_visitor = find_visitor(fd, &index);
-    if (was_visitor) {
+    if (!set_admitted(fd, false) && find_visitor(fd, &index)) {
+        visit = door.visitors[index].has_key ? DOOR_KEY : DOOR_VISIT;
         local_peer_format_address(&door.visitors[index].from, ret_address, DOOR_ADDRESS_BYTES);
         remove_visitor(index);
     }
     pthread_mutex_unlock(&door.mutex);
-    return was_visitor;
+    return visit;
 }
 
 void door_end_visits(int listener, uint64_t now_ms)

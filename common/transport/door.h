@@ -81,8 +81,19 @@ uint32_t door_visitor_count(void);
 /* The connection has sent a message: it is no visitor any more. */
 void door_admit(int fd);
 
-/* The connection was closed. True if it was a visitor to the end: writes its address. */
-bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
+/* A process at that address ("10.0.0.7") has shown an allowed key: the visitor that came from there
+ * last, of those that have shown none. */
+void door_note_key(const char *host);
+
+/* What a connection was when it was closed. */
+enum door_visit {
+    DOOR_NO_VISIT, // it has sent a message
+    DOOR_VISIT,    // a visitor
+    DOOR_KEY,      // a visitor that has shown an allowed key
+};
+
+/* The connection was closed. Writes the address of a visitor. */
+enum door_visit door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
 
 /* Shuts down the connections to `listener` that have said nothing for DOOR_VISIT_MS; then they
  * leave like any other. Those that have said nothing for DOOR_SETTLE_MS give way from now on. For

@@ -26,6 +26,7 @@
     (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | \
      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
 
+// Without keys, nothing tells a stranger from a member.
 static const char why_unknown[] =
     "it ended before it said anything: a stranger, or a member that has connected anew";
 
@@ -180,10 +181,16 @@ static void take_events(struct guard *guard)
         departures_close(&guard->departures, (int)event.value);
         // A failed connection closes soon, usually next. Events do not say which connection they
         // are about.
-        const char *why = guard->why != NULL ? guard->why : why_unknown;
+        const char *why = guard->why;
         guard->why = NULL;
-        if (door_leave((int)event.value, address)) {
-            refusals_add(&guard->refusals, address, why, 1, clock_now_ms());
+        enum door_visit visit = door_leave((int)event.value, address);
+        if (visit == DOOR_KEY && why == NULL) {
+            log_info("a connection of a process with an allowed key was closed before it said "
+                     "anything: from=%s",
+                     address);
+        } else if (visit != DOOR_NO_VISIT) {
+            refusals_add(&guard->refusals, address, why != NULL ? why : why_unknown, 1,
+                         clock_now_ms());
         }
     }
 }
@@ -227,9 +234,18 @@ static bool is_text(const struct zap_request *request, unsigned frame, const cha
 
 static bool may_enter(const struct guard *guard, const struct zap_request *request)
 {
-    return request->count == ZAP_FRAMES && is_text(request, 0, ZAP_VERSION) &&
-           is_text(request, 5, "CURVE") && request->sizes[6] == KEY_BYTES &&
-           keys_allow(guard->security->keys, request->frames[6]);
+    return request->count == ZAP_FRAMES && request->sizes[3] <= ZAP_FRAME_BYTES &&
+           is_text(request, 0, ZAP_VERSION) && is_text(request, 5, "CURVE") &&
+           request->sizes[6] == KEY_BYTES && keys_allow(guard->security->keys, request->frames[6]);
+}
+
+/* Notes where a process is that has shown an allowed key. */
+static void note_key(const struct zap_request *request)
+{
+    char host[ZAP_FRAME_BYTES + 1];
+    memcpy(host, request->frames[3], request->sizes[3]);
+    host[request->sizes[3]] = '\0';
+    door_note_key(host);
 }
 
 static void answer_requests(struct guard *guard)
@@ -239,6 +255,9 @@ static void answer_requests(struct guard *guard)
         size_t id_size =
             request.count > 1 && request.sizes[1] <= ZAP_FRAME_BYTES ? request.sizes[1] : 0;
         bool is_allowed = may_enter(guard, &request);
+        if (is_allowed) {
+            note_key(&request);
+        }
         // Version, id, status, its text, user, metadata.
         zmq_send(guard->zap, ZAP_VERSION, strlen(ZAP_VERSION), ZMQ_SNDMORE);
         zmq_send(guard->zap, request.frames[1], id_size, ZMQ_SNDMORE);

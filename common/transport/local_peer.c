@@ -143,6 +143,30 @@ bool local_peer_read_address(const struct sockaddr_storage *storage,
     return true;
 }
 
+const char *local_peer_find_no_right(int fd, char *ret_text, size_t text_size)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    snprintf(ret_text, text_size, "a local process");
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        return "its user cannot be told";
+    }
+    snprintf(ret_text, text_size, "process %ld of user %u", (long)peer.pid, (unsigned)peer.uid);
+    return peer.uid == geteuid() || peer.uid == 0 ? NULL : "it belongs to another user";
+}
+
+bool local_peer_parse_host(const char *text, struct in6_addr *ret_host)
+{
+    struct in6_addr host = {0};
+    memset(host.s6_addr + 10, 0xff, 2);
+    bool is_address =
+        inet_pton(AF_INET, text, host.s6_addr + 12) == 1 || inet_pton(AF_INET6, text, &host) == 1;
+    if (is_address) {
+        *ret_host = host;
+    }
+    return is_address;
+}
+
 void local_peer_format_address(const struct local_peer_address *address, char *ret_text,
                                size_t text_size)
 {

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/security/security.h"
+#include "common/transport/door.h"
 
 #include <sodium.h>
 
@@ -76,6 +77,8 @@ static bool is_found(const struct private_socket *made)
         own >= 0 && connect(own, (const struct sockaddr *)&address, sizeof(address)) == 0;
     int taken = is_connected ? accept4(made->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
     if (taken >= 0) {
+        char text[DOOR_ADDRESS_BYTES];
+        (void)door_leave(taken, text); // nobody else tells its end
         close(taken);
     }
     if (own >= 0) {

@@ -186,21 +186,27 @@ static void take_line(struct live_state *state, const json_t *line)
     }
     struct live_rank *rank = &state->ranks[index];
     uint64_t steps = whole_of(line, "steps");
-    double staleness = real_of(line, "staleness");
+    const json_t *staleness = json_object_get(line, "staleness"),
+                 *rate = json_object_get(line, "lr");
     rank->step = whole_of(line, "step");
     rank->loss = real_of(line, "loss");
     rank->images_per_second = real_of(line, "images_per_second");
     rank->compute_ms = real_of(ms, "compute");
     rank->exchange_wait_ms = real_of(ms, "exchange_wait");
     rank->input_wait_ms = real_of(ms, "input_wait");
-    rank->rate = state->rate = real_of(line, "lr");
-    rank->staleness = staleness > 0 ? staleness : 0;
+    if (json_is_number(rate)) { // else a copy has not kept it
+        rank->rate = state->rate = json_number_value(rate);
+    }
+    if (json_is_number(staleness)) {
+        double value = json_number_value(staleness);
+        rank->staleness = value > 0 ? value : 0;
+        live_add_staleness(&state->staleness, rank->staleness, steps);
+    }
     rank->steps += steps;
     rank->bytes_sent += whole_of(line, "bytes_sent");
     rank->bytes_received += whole_of(line, "bytes_received");
     state->epoch = whole_of(line, "epoch");
     state->seconds = real_of(line, "seconds");
-    live_add_staleness(&state->staleness, rank->staleness, steps);
     sum_up(state);
 }
 

@@ -120,6 +120,21 @@ static json_t *hex_json(uint64_t value)
     return json_string(text);
 }
 
+/* As many bins as there are with counts. */
+static json_t *counted_json(const struct coordinator *coordinator)
+{
+    const struct checkpoint_counts *counted = &coordinator->checkpointing.counted;
+    const struct staleness *staleness = &counted->staleness;
+    json_t *counts = json_array();
+    for (uint32_t i = 0; staleness->total > 0 && i < staleness_bins(staleness); i++) {
+        json_array_append_new(counts, json_integer((json_int_t)staleness->counts[i]));
+    }
+    return json_pack("{s:I, s:o, s:f, s:I, s:I}", "shards",
+                     (json_int_t)coordinator->results.shard_count, "staleness", counts, "sum",
+                     staleness->sum, "max", (json_int_t)staleness->max, "late",
+                     (json_int_t)counted->late_count);
+}
+
 /* Results up to the checkpoint, whatever was reported since. */
 static json_t *results_json(const struct coordinator *coordinator)
 {
@@ -136,7 +151,8 @@ static json_t *results_json(const struct coordinator *coordinator)
         json_array_append_new(ranks, rank_json(&of->collected[i].results));
         json_array_append_new(open, report_json(&of->collected[i].open_period));
     }
-    return json_pack("{s:o, s:o, s:o}", "periods", periods, "ranks", ranks, "open", open);
+    return json_pack("{s:o, s:o, s:o, s:o}", "periods", periods, "ranks", ranks, "open", open,
+                     "counted", counted_json(coordinator));
 }
 
 json_t *job_part_json(const struct coordinator *coordinator, uint64_t now_ms)
@@ -231,6 +247,27 @@ static enum status read_open(const json_t *open, struct job_part *part)
     return STATUS_OK;
 }
 
+/* What servers had counted; nothing in checkpoints of before it was written. */
+static enum status read_counted(const json_t *tree, struct results *results)
+{
+    uint64_t counts[STALENESS_BINS];
+    const json_t *list = json_object_get(tree, "staleness");
+    size_t bins = json_array_size(list);
+    double sum = real_of(tree, "sum");
+    uint64_t shards = count_of(tree, "shards");
+    if (bins > STALENESS_BINS || shards > UINT32_MAX || !(sum >= 0) || isinf(sum)) {
+        return STATUS_INVALID;
+    }
+    for (size_t i = 0; i < bins; i++) {
+        json_int_t count = json_integer_value(json_array_get(list, i));
+        counts[i] = count > 0 ? (uint64_t)count : 0;
+    }
+    results->shard_count = (uint32_t)shards; // whose own results nobody needs
+    results->late_count = count_of(tree, "late");
+    staleness_add_counts(&results->staleness, counts, (uint32_t)bins, sum, count_of(tree, "max"));
+    return STATUS_OK;
+}
+
 static enum status read_results(const json_t *tree, const struct job *job, struct job_part *part)
 {
     const json_t *ranks = json_object_get(tree, "ranks"), *open = json_object_get(tree, "open");
@@ -246,6 +283,9 @@ static enum status read_results(const json_t *tree, const struct job *job, struc
         read_rank(json_array_get(ranks, i), &part->results.ranks[i]);
     }
     enum status status = read_open(open, part);
+    if (status == STATUS_OK) {
+        status = read_counted(json_object_get(tree, "counted"), &part->results);
+    }
     return status == STATUS_OK
                ? read_periods(json_object_get(tree, "periods"), job, &part->resume, &part->results)
                : status;

@@ -26,6 +26,7 @@
 #include "common/job/checkpoints.h"
 #include "ps-server/coordinator/checkpoint_ranks.h"
 #include "ps-server/coordinator/checkpoint_vectors.h"
+#include "ps-server/shard/staleness.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +54,12 @@ struct checkpoint_share {
     uint64_t stored;  // of those, that are on the disk
 };
 
+/* What servers had counted at a step: see results.h. */
+struct checkpoint_counts {
+    struct staleness staleness;
+    uint64_t late_count;
+};
+
 struct checkpointing {
     enum checkpointing_state state;
     struct checkpoints plan; // zeroed before training
@@ -61,6 +68,8 @@ struct checkpointing {
     uint32_t share_count, worker_count;
     struct checkpoint_rank *ranks;     // (ranks of the job) as they were offered last, owned
     struct checkpoint_rank *collected; // (ranks of the job) of the step that is collected, owned
+    struct checkpoint_counts *counts;  // (servers) as they were offered last, owned
+    struct checkpoint_counts counted;  // until the step that is collected, in the whole job
     uint64_t step;                     // that is collected or written
     bool is_written;                   // it goes to the disk, too
     struct checkpoint_vectors vectors; // of that

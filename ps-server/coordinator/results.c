@@ -34,6 +34,13 @@ void results_go_on(struct results *results, struct results *from)
     results->periods = from->periods;
     results->period_count = from->period_count;
     results->period_capacity = from->period_capacity;
+    results->staleness = from->staleness;
+    results->late_count = from->late_count;
+    if (from->shard_count > 0 && results->shard_count > 0 &&
+        from->shard_count != results->shard_count) {
+        staleness_scale(&results->staleness, results->shard_count, from->shard_count);
+        results->late_count = results->late_count * results->shard_count / from->shard_count;
+    }
     from->ranks = NULL;
     from->periods = NULL;
     results_finish(from); // what it has besides is of its own servers

@@ -64,7 +64,8 @@ struct results {
     struct results_shard *shards; // (shard_count), owned
     uint32_t shard_count;
     uint64_t server_bytes_sent, server_bytes_received;
-    struct staleness staleness; // a gradient counts once on each shard; empty in synchronous modes
+    struct staleness staleness; // a gradient counts once on each shard; empty in synchronous modes.
+                                // Until servers have told theirs: of what the job has gone on from
     uint64_t late_count;        // gradients that came too late, once for each shard that dropped it
     bool has_reached_target;    // accuracy
     uint32_t target_period;     // at whose end it was reached
@@ -78,7 +79,8 @@ struct results {
 enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count);
 void results_finish(struct results *results);
 
-/* Goes on with what a checkpoint has of periods and ranks, which are taken out of `from`. */
+/* Goes on with what a checkpoint has of periods and ranks, which are taken out of `from`, and with
+ * what servers had counted, as often as the shards of now would have. */
 void results_go_on(struct results *results, struct results *from);
 
 /* Counts so many steps and images of a rank, its share of what all have made, of which none came

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4200
@@ -66,26 +67,35 @@ static enum status cut_metrics(const char *from, const char *folder, uint64_t st
     return STATUS_OK;
 }
 
-enum status continuation_read(const char *folder, uint32_t rank, uint64_t begin,
+/* Adds a line to those of its rank, if it is of steps behind `begin`. */
+static void add_line(const json_t *tree, uint32_t first, uint32_t count, uint64_t begin,
+                     struct continuation_lines *lines)
+{
+    json_int_t rank = json_integer_value(json_object_get(tree, "rank"));
+    json_int_t step = json_integer_value(json_object_get(tree, "step"));
+    json_int_t steps = json_integer_value(json_object_get(tree, "steps"));
+    json_int_t index = rank - (json_int_t)first;
+    if (index >= 0 && index < (json_int_t)count && step > (json_int_t)begin && steps > 0) {
+        lines[index].steps += (uint64_t)steps;
+        lines[index].loss_steps += (double)steps * json_number_value(json_object_get(tree, "loss"));
+    }
+}
+
+enum status continuation_read(const char *folder, uint32_t first, uint32_t count, uint64_t begin,
                               struct continuation_lines *ret_lines)
 {
     char path[PATH_BYTES], *line = NULL;
     size_t size = 0;
     path_of(folder, "metrics.jsonl", path);
-    *ret_lines = (struct continuation_lines){0};
+    memset(ret_lines, 0, count * sizeof(*ret_lines));
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         return errno == ENOENT ? STATUS_OK : STATUS_IO;
     }
     while (getline(&line, &size, file) > 0) {
         json_t *tree = json_loads(line, 0, NULL);
-        json_int_t of = json_integer_value(json_object_get(tree, "rank"));
-        json_int_t step = json_integer_value(json_object_get(tree, "step"));
-        json_int_t steps = json_integer_value(json_object_get(tree, "steps"));
-        if (tree != NULL && of == (json_int_t)rank && step > (json_int_t)begin && steps > 0) {
-            ret_lines->steps += (uint64_t)steps;
-            ret_lines->loss_steps +=
-                (double)steps * json_number_value(json_object_get(tree, "loss"));
+        if (tree != NULL) {
+            add_line(tree, first, count, begin, ret_lines);
         }
         json_decref(tree);
     }

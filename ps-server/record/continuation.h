@@ -17,8 +17,9 @@ struct continuation_lines {
     double loss_steps; // each step with the mean loss of its line
 };
 
-/* Reads them; a file that is not there has none. STATUS_IO and errno. */
-enum status continuation_read(const char *folder, uint32_t rank, uint64_t begin,
+/* Reads them, of `count` ranks from `first` on; a file that is not there has none. STATUS_IO and
+ * errno. */
+enum status continuation_read(const char *folder, uint32_t first, uint32_t count, uint64_t begin,
                               struct continuation_lines *ret_lines);
 
 /* Removes the results alone. STATUS_IO and errno. */

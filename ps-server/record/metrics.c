@@ -64,6 +64,7 @@ bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *m
     line->step = message->step;
     line->epoch = message->report->epoch;
     line->now_ms = now_ms;
+    line->is_restored = line->is_restored || message->report->is_repeated;
     uint64_t interval = metrics_interval(metrics, message->step);
     return message->step / interval > line->written_step / interval;
 }
@@ -93,7 +94,6 @@ bool metrics_rest(const struct wire_report *report, uint64_t steps, double loss_
     rest.loss_sum -= loss_steps * (double)report->images / (double)report->steps;
     rest.images_dropped *= part;
     rest.staleness_sum *= part;
-    rest.is_repeated = false;
     *ret_rest = rest;
     return true;
 }

@@ -24,6 +24,7 @@ struct metrics_line {
     uint64_t step, epoch;      // of the last report
     uint64_t now_ms;           // when it came
     uint64_t written_step;     // of the last line
+    bool is_restored;          // partly of sums that were kept: see metrics_rest
 };
 
 struct metrics {
@@ -48,8 +49,9 @@ uint64_t metrics_interval(const struct metrics *metrics, uint64_t step);
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
                  uint64_t now_ms);
 
-/* What a report has beside so many of its steps, whose losses have that sum, each the mean of its
- * images; of what else it adds up, as much as belongs to those steps. False: nothing. */
+/* What a sum of reports has beside so many of its steps, whose losses have that sum, each the mean
+ * of its images; of what else it adds up, as much as belongs to those steps. It still is_repeated.
+ * False: nothing. */
 bool metrics_rest(const struct wire_report *report, uint64_t steps, double loss_steps,
                   struct wire_report *ret_rest);
 

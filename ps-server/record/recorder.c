@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,7 +370,7 @@ enum status recorder_complete(struct recorder *recorder, const struct coordinato
     uint64_t begin = generation_begin_step(coordinator);
     char path[PATH_BYTES];
     path_of(recorder, "metrics.jsonl", path);
-    if (continuation_read(recorder->folder, rank, begin, &lines) != STATUS_OK) {
+    if (continuation_read(recorder->folder, rank, 1, begin, &lines) != STATUS_OK) {
         return refuse_file(recorder, path);
     }
     if (!metrics_rest(message->report, lines.steps, lines.loss_steps, &rest)) {
@@ -378,6 +379,53 @@ enum status recorder_complete(struct recorder *recorder, const struct coordinato
     struct message told = *message;
     told.report = &rest;
     return recorder_add_metrics(recorder, coordinator, rank, &told, now_ms);
+}
+
+/* What a copy has of a rank. It does not have rates, nor how stale gradients were. */
+static struct wire_report report_of(const struct results_rank *rank)
+{
+    return (struct wire_report){.steps = rank->steps,
+                                .images = rank->images,
+                                .images_dropped = rank->images_dropped,
+                                .loss_sum = rank->loss_sum,
+                                .compute_ns = rank->compute_ns,
+                                .exchange_wait_ns = rank->exchange_wait_ns,
+                                .input_wait_ns = rank->input_wait_ns,
+                                .total_ns = rank->total_ns,
+                                .copy_ns = rank->copy_ns,
+                                .wire_ns = rank->wire_ns,
+                                .bytes_sent = rank->bytes_sent,
+                                .bytes_received = rank->bytes_received,
+                                .epoch = rank->epoch,
+                                .rate = NAN,
+                                .staleness_sum = NAN,
+                                .is_repeated = true};
+}
+
+enum status recorder_restore(struct recorder *recorder, const struct coordinator *coordinator,
+                             uint64_t step, uint64_t now_ms)
+{
+    const struct results *results = &coordinator->results;
+    uint32_t count = results->worker_count;
+    struct continuation_lines *lines = calloc(count, sizeof(*lines));
+    enum status status = lines != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    if (status == STATUS_OK &&
+        continuation_read(recorder->folder, 0, count, 0, lines) != STATUS_OK) {
+        char path[PATH_BYTES];
+        path_of(recorder, "metrics.jsonl", path);
+        status = refuse_file(recorder, path);
+    }
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct wire_report sum = report_of(&results->ranks[i]);
+        struct wire_report rest;
+        const struct message told = {.kind = MESSAGE_REPORT, .step = step, .report = &rest};
+        if (metrics_rest(&sum, lines[i].steps, lines[i].loss_steps, &rest)) {
+            (void)metrics_add(&recorder->metrics, i, &told, now_ms);
+            status = write_line(recorder, coordinator, i);
+        }
+    }
+    free(lines);
+    return status;
 }
 
 enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)

@@ -52,6 +52,11 @@ enum status recorder_add_metrics(struct recorder *recorder, const struct coordin
 enum status recorder_complete(struct recorder *recorder, const struct coordinator *coordinator,
                               uint32_t rank, const struct message *message, uint64_t now_ms);
 
+/* Once the job trains again, from a copy of this step, of which the results are: writes what no
+ * line has of the steps until then, in a line for each rank. After recorder_go_on. */
+enum status recorder_restore(struct recorder *recorder, const struct coordinator *coordinator,
+                             uint64_t step, uint64_t now_ms);
+
 /* A period is closed. */
 enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
                                 uint32_t period);

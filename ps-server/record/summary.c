@@ -40,6 +40,13 @@ static void add_hidden(json_t *times, uint64_t copy_ns, uint64_t wire_ns, uint64
     json_object_set_new(times, "wire", json_real(ratio((double)wire_ns, unit)));
 }
 
+/* null for a value that is no JSON number, such as the loss after parameters have diverged,
+ * or what nobody knows. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
                              const struct metrics_line *line)
 {
@@ -51,14 +58,18 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
     // Of a rank that is left out nobody computes one.
     json_t *loss =
         report->images > 0 ? json_real(report->loss_sum / (double)report->images) : json_null();
-    return json_pack(
-        "{s:i, s:I, s:I, s:I, s:f, s:f, s:o, s:f, s:f, s:o, s:I, s:I, s:f}", "rank", (int)rank,
+    json_t *tree = json_pack(
+        "{s:i, s:I, s:I, s:I, s:f, s:o, s:o, s:f, s:f, s:o, s:I, s:I, s:o}", "rank", (int)rank,
         "step", (json_int_t)line->step, "steps", (json_int_t)report->steps, "epoch",
-        (json_int_t)line->epoch + 1, "seconds", seconds, "lr", report->rate, "loss", loss,
+        (json_int_t)line->epoch + 1, "seconds", seconds, "lr", number(report->rate), "loss", loss,
         "images_per_second", ratio(results_images_used(report) * 1e9, (double)report->total_ns),
         "images_dropped", report->images_dropped, "ms", times, "bytes_sent",
         (json_int_t)report->bytes_sent, "bytes_received", (json_int_t)report->bytes_received,
-        "staleness", ratio(report->staleness_sum, (double)report->steps));
+        "staleness", number(ratio(report->staleness_sum, (double)report->steps)));
+    if (line->is_restored) {
+        json_object_set_new(tree, "restored", json_true());
+    }
+    return tree;
 }
 
 static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
@@ -71,12 +82,6 @@ static uint64_t steps_per_epoch(const struct coordinator *coordinator)
 {
     uint64_t steps = job_steps_per_epoch(coordinator->job, coordinator->train_samples);
     return steps > 0 ? steps : 1;
-}
-
-/* null for a value that is no JSON number, such as the loss after parameters have diverged. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
 }
 
 /* From 1. Of a program of its own, whose epochs nobody knows: the number of its evaluation. */

@@ -319,14 +319,17 @@ static void find_values(const struct wire_report *report, double ret_values[VALU
     memcpy(ret_values, values, sizeof(values));
 }
 
-/* Without a loss where no image was computed, as of a rank that is left out. */
+/* Without a loss where no image was computed, as of a rank that is left out, and without what is
+ * not known. */
 static enum status write_values(int fd, uint64_t step, const double values[VALUE_COUNT],
                                 bool has_loss)
 {
     struct tensorboard_scalar scalars[VALUE_COUNT];
     uint32_t count = 0;
     for (uint32_t i = has_loss ? LOSS : LOSS + 1; i < VALUE_COUNT; i++) {
-        scalars[count++] = (struct tensorboard_scalar){.tag = tags[i], .value = values[i]};
+        if (!isnan(values[i]) || i == LOSS) {
+            scalars[count++] = (struct tensorboard_scalar){.tag = tags[i], .value = values[i]};
+        }
     }
     const struct tensorboard_event event = {
         .step = step, .scalars = scalars, .scalar_count = count};

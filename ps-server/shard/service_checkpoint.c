@@ -34,9 +34,28 @@ static void offer(struct service *service, uint64_t steps, enum status reason)
         of->missed = steps;
     }
     of->is_offered = reason == STATUS_OK ? is_told : of->is_offered;
-    const struct message message = {
-        .kind = MESSAGE_SNAPSHOT, .rank = service->index, .step = steps, .reason = reason};
+    const struct wire_report counted = {
+        .late = of->late_count,
+        .staleness = of->staleness.counts,
+        .staleness_bins = staleness_bins(&of->staleness),
+        .staleness_sum = of->staleness.sum,
+        .staleness_max = of->staleness.max,
+    };
+    const struct message message = {.kind = MESSAGE_SNAPSHOT,
+                                    .rank = service->index,
+                                    .step = steps,
+                                    .reason = reason,
+                                    .report = reason == STATUS_OK ? &counted : NULL};
     tell(service, &message);
+}
+
+/* Of the phases before, and of this one. */
+static void keep_counts(struct service *service)
+{
+    struct service_checkpoint *of = checkpoint_of(service);
+    of->staleness = service->staleness;
+    staleness_add_all(&of->staleness, shard_checkpoint_staleness(service->shard));
+    of->late_count = service->late_count + shard_checkpoint_late_count(service->shard);
 }
 
 /* Waits for the checkpoint that comes behind `steps`. */
@@ -170,6 +189,7 @@ static void hold(struct service *service, uint64_t steps)
 {
     struct service_checkpoint *of = checkpoint_of(service);
     snapshot_rewind(&of->now, steps);
+    keep_counts(service);
     of->is_held = true;
     shard_checkpoint_set_free(service->shard, false);
     offer(service, steps, STATUS_OK);

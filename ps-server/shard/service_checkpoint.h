@@ -9,6 +9,7 @@
 #include "common/channel/wire.h"
 #include "common/job/checkpoints.h"
 #include "common/job/phases.h"
+#include "ps-server/shard/staleness.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,10 @@ struct service_checkpoint {
     uint64_t told;   // the newest step that was offered, or said to be missing; 0: none was
     uint64_t missed; // the newest that could not be said to be missing; 0: there is none
     bool is_behind;  // the last one of the job waits for it
+
+    // What this generation had counted at `now`.
+    struct staleness staleness;
+    uint64_t late_count;
 
     // A snapshot of the phase before that is still on its way.
     struct snapshot before;

@@ -159,6 +159,22 @@ static void copy_unit(struct shard *shard, const struct unit *unit)
     shard->math->finish(shard);
 }
 
+static void keep_counts(struct shard *shard)
+{
+    shard->checkpoint.staleness = shard->staleness;
+    shard->checkpoint.late_count = shard->late_count;
+}
+
+const struct staleness *shard_checkpoint_staleness(const struct shard *shard)
+{
+    return &shard->checkpoint.staleness;
+}
+
+uint64_t shard_checkpoint_late_count(const struct shard *shard)
+{
+    return shard->checkpoint.late_count;
+}
+
 void shard_checkpoint_note(struct shard *shard, const struct unit *unit)
 {
     if (count_of(shard, unit) != shard->checkpoint.due) {
@@ -170,6 +186,7 @@ void shard_checkpoint_note(struct shard *shard, const struct unit *unit)
         copy_unit(shard, unit);
     }
     shard->checkpoint.copied++;
+    keep_counts(shard); // those of the last unit are of all
 }
 
 void shard_checkpoint_copy(struct shard *shard)
@@ -179,6 +196,7 @@ void shard_checkpoint_copy(struct shard *shard)
             copy_unit(shard, &shard->units[i]);
         }
     }
+    keep_counts(shard);
     shard->checkpoint.is_missed = false;
 }
 

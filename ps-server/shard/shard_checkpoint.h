@@ -34,6 +34,10 @@ void shard_checkpoint_set_free(struct shard *shard, bool is_free);
 /* Whether a unit was not copied because the snapshot was not free. */
 bool shard_checkpoint_was_missed(const struct shard *shard);
 
+/* What the shard had counted in this phase when all units had been copied. */
+const struct staleness *shard_checkpoint_staleness(const struct shard *shard);
+uint64_t shard_checkpoint_late_count(const struct shard *shard);
+
 /* Copies everything as it is: after the last update. */
 void shard_checkpoint_copy(struct shard *shard);
 

@@ -79,6 +79,10 @@ struct shard_checkpoint {
     uint32_t copied;           // units that have reached it
     bool is_free;              // the snapshot may be overwritten
     bool is_missed;            // it was not free when a unit had reached it
+
+    // What the shard had counted when it was copied.
+    struct staleness staleness;
+    uint64_t late_count;
 };
 
 /* The settings that pushes have said for the update that comes next: those of a unit in ps-sync, of

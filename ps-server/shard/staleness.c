@@ -32,6 +32,17 @@ void staleness_add_all(struct staleness *staleness, const struct staleness *othe
     staleness_add_counts(staleness, other->counts, STALENESS_BINS, other->sum, other->max);
 }
 
+void staleness_scale(struct staleness *staleness, uint32_t of, uint32_t from)
+{
+    staleness->total = 0;
+    for (uint32_t i = 0; i < STALENESS_BINS; i++) {
+        uint64_t scaled = (uint64_t)((double)staleness->counts[i] * of / from + 0.5);
+        staleness->counts[i] = scaled;
+        staleness->total += scaled;
+    }
+    staleness->sum *= (double)of / from;
+}
+
 bool staleness_is_capped(const struct staleness *staleness)
 {
     return staleness->max >= STALENESS_BINS;

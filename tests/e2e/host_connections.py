@@ -26,7 +26,7 @@ def break_connections(lab, host, other):
 
 
 def a_connection_that_breaks_between_two_that_live_is_made_again(lab):
-    """Nobody is lost, and the bits are those of a job that nothing has happened to."""
+    """Nobody is lost or refused, and the bits are those of a job that nothing has happened to."""
     each_other = "do not reach each other: their connection was closed"
     for mode, more, other, who in (
             ("ring", ["--all-reduce", "ring"], 2, rf"worker 2 \(host host3\) and worker 1 \(host host2\) {each_other}"),
@@ -48,6 +48,7 @@ def a_connection_that_breaks_between_two_that_live_is_made_again(lab):
         said = lab.finish(process)
         expect(said, f"the job goes on: {who}")
         assert "was away" not in said, said
+        assert "refused a connection" not in said, said
         summary = lab.summary(out)
         assert summary["params_digest"] == plain["params_digest"] and summary["outcome"] == "completed", summary
         assert summary["workers_lost"] == 0 and os.path.exists(os.path.join(out, "details.json")), summary

@@ -78,18 +78,47 @@ static void one_worker_without_staleness_is_local(void **state)
 }
 
 /* Update t is t - 1 - max(0, t - 3) updates old: 0, 1, then 2. */
-static void a_seeded_job_has_the_staleness_that_was_drawn(void **state)
+static void check_drawn(const char *const *args, json_int_t last)
 {
-    (void)state;
-    const struct async_case job = {"ps-async", "seeded:constant:2", "3", "1", "auto", "24", "12"};
-    static const json_int_t expected[] = {1, 1, 34};
-    json_t *summary = programs_run_job(JOB_ARGS(&job));
+    const json_int_t expected[] = {1, 1, last};
+    json_t *summary = programs_run_job(args);
     const json_t *histogram = json_object_get(json_object_get(summary, "staleness"), "histogram");
     assert_int_equal(json_array_size(histogram), 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(json_integer_value(json_array_get(histogram, i)), expected[i]);
     }
     json_decref(summary);
+}
+
+static void a_seeded_job_has_the_staleness_that_was_drawn(void **state)
+{
+    (void)state;
+    const struct async_case job = {"ps-async", "seeded:constant:2", "3", "1", "auto", "24", "12"};
+    check_drawn(JOB_ARGS(&job), 34);
+}
+
+/* Each update counts once, also those of before the copy that the job goes on from. */
+static void a_loss_changes_nothing_of_that(void **state)
+{
+    (void)state;
+    const char *const args[] = {"--mode",
+                                "ps-async",
+                                "--order",
+                                "seeded:constant:2",
+                                "-n",
+                                "3",
+                                "--steps",
+                                "40",
+                                "--fault",
+                                "rank=1,step=30,kill",
+                                "--on-loss",
+                                "redeal",
+                                "--straggler",
+                                "dist=exponential:mean=60ms,share=1",
+                                "--global-batch",
+                                "24",
+                                NULL};
+    check_drawn(args, 118);
 }
 
 static void an_unsynchronised_job_makes_every_update_once(void **state)
@@ -184,6 +213,7 @@ int main(int argc, char **argv)
             a_seeded_order_has_the_same_bits_whoever_computes_it_and_however_it_travels),
         cmocka_unit_test(one_worker_without_staleness_is_local),
         cmocka_unit_test(a_seeded_job_has_the_staleness_that_was_drawn),
+        cmocka_unit_test(a_loss_changes_nothing_of_that),
         cmocka_unit_test(an_unsynchronised_job_makes_every_update_once),
         cmocka_unit_test(rounds_of_local_steps_go_on_at_every_mark),
     };

@@ -86,6 +86,16 @@ enum status recorder_complete(struct recorder *recorder, const struct coordinato
     return STATUS_OK;
 }
 
+enum status recorder_restore(struct recorder *recorder, const struct coordinator *coordinator,
+                             uint64_t step, uint64_t now_ms)
+{
+    (void)recorder;
+    (void)coordinator;
+    (void)step;
+    (void)now_ms;
+    return STATUS_OK;
+}
+
 enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)
 {
     (void)recorder;

@@ -419,6 +419,12 @@ static void one_that_is_cut_off_again_while_members_come_back_gives_up_nobody(vo
     judge_seed(draw_cut, 2964, false); // it is away for longer than they wait
 }
 
+static void steps_count_of_workers_that_servers_were_quicker_than_to_miss_it(void **state)
+{
+    (void)state;
+    judge_seed(draw_cut, 805295, true);
+}
+
 static void without_another_one_members_end_in_time(void **state)
 {
     (void)state;
@@ -452,6 +458,7 @@ int main(void)
         cmocka_unit_test(
             workers_that_have_given_up_the_connection_hear_the_verdict_when_they_knock),
         cmocka_unit_test(one_that_is_cut_off_again_while_members_come_back_gives_up_nobody),
+        cmocka_unit_test(steps_count_of_workers_that_servers_were_quicker_than_to_miss_it),
         cmocka_unit_test(without_another_one_members_end_in_time),
     };
     cmocka_set_test_filter(getenv("SIM_TEST")); // a pattern of names; NULL: all

@@ -219,6 +219,42 @@ static void a_silent_coordinator_is_missed_like_a_killed_one(void **state)
     channel_destroy(member.channel, 0);
 }
 
+/* Its heartbeats had waited in the network, and come together before it hears that others have
+ * missed it. */
+static void who_has_missed_nothing_yet_counts_from_before_the_silence(void **state)
+{
+    (void)state;
+    for (unsigned is_later = 0; is_later < 2; is_later++) {
+        struct channel *channel;
+        char endpoint[TRANSPORT_ENDPOINT_BYTES];
+        uint64_t now_ms = 100000;
+        listen_at(&channel, "tcp://127.0.0.1:*", endpoint);
+        struct member member = {.self = {.role = ROLE_WORKER, .host = "node", .rank = 3},
+                                .endpoint = endpoint,
+                                .patience_ms = 4000,
+                                .coordinator_heard_ms = now_ms,
+                                .outlast_ms = 60000};
+        assert_int_equal(channel_create(&member.channel), STATUS_OK);
+        assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
+        assert_int_equal(member_connect(&member, endpoint), STATUS_OK);
+        member_tick(&member, now_ms, 7);
+        for (uint64_t step = 8; now_ms < 103800; now_ms += 100) {
+            member_tick(&member, now_ms, step++); // it trains on
+        }
+        for (uint64_t end_ms = is_later ? 130000 : 103900; now_ms <= end_ms; now_ms += 100) {
+            member.coordinator_heard_ms = now_ms;
+            member_tick(&member, now_ms, 60);
+        }
+        assert_false(member.is_alone);
+        member_come_back(&member, now_ms);
+        assert_true(member.is_alone && member.must_knock);
+        assert_int_equal(member.lost_ms, is_later ? 130000 : 100000);
+        assert_int_equal(member.alone_step, is_later ? 60 : 7);
+        channel_destroy(channel, 0);
+        channel_destroy(member.channel, 0);
+    }
+}
+
 static void one_that_is_asked_comes_back_by_the_connection_that_it_has(void **state)
 {
     (void)state;
@@ -337,6 +373,7 @@ int main(void)
         cmocka_unit_test(a_member_that_cannot_go_on_alone_stops_at_once),
         cmocka_unit_test(what_it_said_last_is_received_before_a_coordinator_counts_as_lost),
         cmocka_unit_test(a_silent_coordinator_is_missed_like_a_killed_one),
+        cmocka_unit_test(who_has_missed_nothing_yet_counts_from_before_the_silence),
         cmocka_unit_test(one_that_is_asked_comes_back_by_the_connection_that_it_has),
         cmocka_unit_test(who_joins_again_asks_the_next_coordinator_if_one_is_lost),
     };

@@ -72,6 +72,31 @@ static void who_leaves_without_a_word_is_named(void **state)
     close(house.fd);
 }
 
+static void who_has_shown_a_key_is_told_from_who_has_not(void **state)
+{
+    (void)state;
+    struct house house;
+    static const unsigned char hosts[] = {1, 1, 2};
+    char address[DOOR_ADDRESS_BYTES];
+    int guests[3], fds[3];
+    house_open(&house);
+    for (unsigned i = 0; i < 3; i++) {
+        guests[i] = house_visit(&house, hosts[i], address);
+        fds[i] = accept(house.fd, NULL, NULL);
+        assert_true(fds[i] >= 0);
+    }
+    door_note_key("127.0.0.1"); // the last one from there
+    door_note_key("127.0.0.3"); // nobody
+    door_note_key("nowhere");
+    static const enum door_visit expected[] = {DOOR_VISIT, DOOR_KEY, DOOR_VISIT};
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(door_leave(fds[i], address), expected[i]);
+        close(fds[i]);
+        close(guests[i]);
+    }
+    close(house.fd);
+}
+
 static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **state)
 {
     (void)state;
@@ -86,6 +111,29 @@ static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **stat
     assert_string_equal(text, first);
     assert_true(door_leave(fd, text));
     assert_string_equal(text, second);
+    close(fd);
+    close(guest);
+    close(other);
+    close(house.fd);
+}
+
+/* As when all members make new connections at once: what is told last is the end of the old ones.
+ */
+static void the_end_of_one_that_was_admitted_is_not_that_of_the_next_one_there(void **state)
+{
+    (void)state;
+    struct house house;
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    house_open(&house);
+    int guest = house_visit(&house, 1, address), other = house_visit(&house, 1, address);
+    int fd = accept(house.fd, NULL, NULL);
+    door_admit(fd);
+    close(fd); // which is told later
+    assert_int_equal(accept(house.fd, NULL, NULL), fd);
+    assert_int_equal(door_leave(fd, text), DOOR_NO_VISIT);
+    assert_int_equal(door_visitor_count(), 1);
+    assert_int_equal(door_leave(fd, text), DOOR_VISIT);
+    assert_string_equal(text, address);
     close(fd);
     close(guest);
     close(other);
@@ -413,6 +461,8 @@ int main(void)
         cmocka_unit_test(who_has_the_descriptor_of_one_that_has_gone_stays),
         cmocka_unit_test(who_comes_is_a_visitor_until_it_is_admitted),
         cmocka_unit_test(who_leaves_without_a_word_is_named),
+        cmocka_unit_test(the_end_of_one_that_was_admitted_is_not_that_of_the_next_one_there),
+        cmocka_unit_test(who_has_shown_a_key_is_told_from_who_has_not),
         cmocka_unit_test(a_descriptor_that_is_used_again_has_two_visitors_in_turn),
         cmocka_unit_test(one_address_gets_half_of_the_room),
         cmocka_unit_test(the_oldest_that_says_nothing_makes_room_for_the_next),

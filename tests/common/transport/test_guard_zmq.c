@@ -1,5 +1,7 @@
 /* Tests of transports with keys: who has the right ones comes in, and nobody else; those who do not
  * are told why, and counted. */
+#include "common/base/log.h"
+#include "common/transport/door.h"
 #include "common/transport/transport.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/insecure.h"
@@ -233,6 +235,41 @@ static void strangers_are_refused_with_their_address_and_the_job_goes_on(void **
     close_fixture(&fixture);
 }
 
+/* As libzmq leaves one behind when a member makes a connection anew that was broken. */
+static void who_has_the_keys_and_goes_without_a_word_is_not_refused(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct pair pair;
+    struct envelope envelope;
+    log_raise_level(LOG_INFO);
+    open_fixture(&fixture);
+    for (unsigned has_keys = 0; has_keys < 2; has_keys++) {
+        const struct security *security = has_keys ? &fixture.first : &test_insecure;
+        captured_log_begin();
+        open_server(&pair, security, "tcp://127.0.0.1:*");
+        assert_int_equal(transport_create(&pair.client), STATUS_OK);
+        assert_int_equal(transport_secure(pair.client, security), STATUS_OK);
+        assert_int_equal(transport_connect(pair.client, pair.endpoint, &pair.to_server), STATUS_OK);
+        while (transport_handshake(pair.client, pair.to_server) != HANDSHAKE_DONE) {
+            assert_true(transport_receive(pair.server, TURN_MS, &envelope) != STATUS_OK);
+            assert_true(transport_receive(pair.client, TURN_MS, &envelope) != STATUS_OK);
+        }
+        close_client(&pair);
+        while (door_visitor_count() > 0) {
+            assert_true(transport_receive(pair.server, TURN_MS, &envelope) != STATUS_OK);
+        }
+        assert_int_equal(transport_refused_count(pair.server), has_keys ? 0 : 1);
+        close_pair(&pair);
+        const char *said = captured_log_end();
+        assert_int_equal(strstr(said, "refused") != NULL, !has_keys);
+        assert_int_equal(strstr(said, "with an allowed key was closed before it said anything: "
+                                      "from=127.0.0.1:") != NULL,
+                         has_keys);
+    }
+    close_fixture(&fixture);
+}
+
 static void without_keys_noise_does_no_harm_either(void **state)
 {
     (void)state;
@@ -365,6 +402,7 @@ int main(void)
         cmocka_unit_test(data_sockets_go_without_keys_once_they_are_left_in_clear),
         cmocka_unit_test(over_tcp_nothing_goes_without_keys),
         cmocka_unit_test(frames_above_the_limit_end_the_connection),
+        cmocka_unit_test(who_has_the_keys_and_goes_without_a_word_is_not_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,9 @@ static json_t *written(struct coordinator *coordinator)
         .results = {.steps = STEP, .loss_sum = 1.0 / 3},
         .open_period = {.steps = 5, .images = 25, .loss_sum = 0.7},
     };
+    staleness_add_many(&of->counted.staleness, 3, 70);
+    staleness_add(&of->counted.staleness, 5000);
+    of->counted.late_count = 9;
     json_t *tree = job_part_json(coordinator, 3500);
     assert_non_null(tree);
     // As a file has it.
@@ -97,6 +100,32 @@ static void everything_comes_back_bit_for_bit_up_to_the_step(void **state)
     assert_int_equal(part.open_periods[0].images, 0);
     assert_int_equal(part.resume.open_images[1], 25);
     assert_true(part.resume.open_loss_sums[1] == 0.7);
+    assert_int_equal(part.results.staleness.counts[3], 70);
+    assert_int_equal(part.results.staleness.total, 71);
+    assert_int_equal(part.results.staleness.max, 5000);
+    assert_true(part.results.staleness.sum == 5210);
+    assert_int_equal(part.results.late_count, 9);
+    job_part_finish(&part);
+    json_decref(tree);
+    coordinator_finish(&coordinator);
+}
+
+static void what_servers_had_counted_may_be_missing_and_makes_sense(void **state)
+{
+    (void)state;
+    struct coordinator coordinator;
+    struct job_part part;
+    char error[512];
+    json_t *tree = written(&coordinator), *results = json_object_get(tree, "results");
+    json_t *counted = json_object_get(results, "counted"), *list = json_array();
+    for (uint32_t i = 0; i <= STALENESS_BINS; i++) {
+        json_array_append_new(list, json_integer(1));
+    }
+    json_object_set_new(counted, "staleness", list);
+    assert_int_equal(job_part_read(tree, &job, STEP, &part, error, sizeof(error)), STATUS_INVALID);
+    json_object_del(results, "counted"); // as before it was written
+    assert_int_equal(job_part_read(tree, &job, STEP, &part, error, sizeof(error)), STATUS_OK);
+    assert_int_equal(part.results.staleness.total, 0);
     job_part_finish(&part);
     json_decref(tree);
     coordinator_finish(&coordinator);
@@ -147,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_comes_back_bit_for_bit_up_to_the_step),
+        cmocka_unit_test(what_servers_had_counted_may_be_missing_and_makes_sense),
         cmocka_unit_test(a_job_that_is_complete_wants_more_epochs),
         cmocka_unit_test(what_is_missing_or_of_another_job_is_refused),
     };

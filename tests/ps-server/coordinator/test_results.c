@@ -86,6 +86,32 @@ static void the_rate_of_a_job_that_has_gone_on_is_that_of_all_its_parts(void **s
     results_finish(&results);
 }
 
+/* The job had two shards until then, and has one since. */
+static void what_servers_had_counted_until_then_counts_as_often_as_since(void **state)
+{
+    (void)state;
+    struct results results, before;
+    const uint64_t counts[] = {7, 0, 3};
+    const struct wire_report last = {.staleness = counts,
+                                     .staleness_bins = 3,
+                                     .staleness_sum = 6,
+                                     .staleness_max = 2,
+                                     .late = 5};
+    assert_int_equal(results_init(&before, 1, 2), STATUS_OK);
+    assert_int_equal(results_init(&results, 1, 1), STATUS_OK);
+    staleness_add_many(&before.staleness, 1, 40);
+    before.late_count = 8;
+    results_go_on(&results, &before);
+    results_close_server(&results, 0, &last);
+    assert_int_equal(results.staleness.total, 30);
+    assert_int_equal(results.staleness.counts[1], 20);
+    assert_int_equal(results.staleness.counts[2], 3);
+    assert_int_equal(results.staleness.max, 2);
+    assert_true(results.staleness.sum == 26);
+    assert_int_equal(results.late_count, 4 + 5);
+    results_finish(&results);
+}
+
 static void the_loss_is_that_of_the_ranks_that_compute(void **state)
 {
     (void)state;
@@ -336,6 +362,7 @@ int main(void)
         cmocka_unit_test(the_steps_of_a_job_are_those_of_its_average_worker),
         cmocka_unit_test(images_that_entered_no_update_are_no_throughput),
         cmocka_unit_test(the_rate_of_a_job_that_has_gone_on_is_that_of_all_its_parts),
+        cmocka_unit_test(what_servers_had_counted_until_then_counts_as_often_as_since),
         cmocka_unit_test(the_loss_is_that_of_the_ranks_that_compute),
         cmocka_unit_test(the_evaluations_of_a_program_belong_together_by_their_number),
         cmocka_unit_test(a_process_that_does_not_evaluate_is_not_waited_for),

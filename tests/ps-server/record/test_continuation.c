@@ -88,15 +88,20 @@ static void lines_of_a_rank_are_counted_behind_a_step(void **state)
                                "{\"rank\": 0, \"step\": 30, \"st";
     char *folder = temp_folder_create();
     struct continuation_lines got;
-    assert_int_equal(continuation_read(folder, 0, 0, &got), STATUS_OK);
+    assert_int_equal(continuation_read(folder, 0, 1, 0, &got), STATUS_OK);
     assert_int_equal(got.steps, 0);
     temp_folder_write(folder, "metrics.jsonl", told, sizeof(told) - 1);
-    assert_int_equal(continuation_read(folder, 0, 0, &got), STATUS_OK);
+    assert_int_equal(continuation_read(folder, 0, 1, 0, &got), STATUS_OK);
     assert_int_equal(got.steps, 20);
     assert_true(got.loss_steps == 30);
-    assert_int_equal(continuation_read(folder, 0, 10, &got), STATUS_OK);
+    assert_int_equal(continuation_read(folder, 0, 1, 10, &got), STATUS_OK);
     assert_int_equal(got.steps, 10);
     assert_true(got.loss_steps == 5);
+    struct continuation_lines both[2];
+    assert_int_equal(continuation_read(folder, 0, 2, 0, both), STATUS_OK);
+    assert_int_equal(both[0].steps, 20);
+    assert_int_equal(both[1].steps, 10);
+    assert_true(both[1].loss_steps == 90);
     temp_folder_destroy(folder);
 }
 

@@ -149,13 +149,33 @@ static void the_rest_of_a_sum_is_what_no_line_has(void **state)
     assert_true(rest.loss_sum == 50);
     assert_int_equal(rest.compute_ns, 1000);
     assert_true(rest.rate == 0.5);
-    assert_false(rest.is_repeated);
+    assert_true(rest.is_repeated);
+}
+
+static void a_line_says_whether_it_has_a_sum_that_was_kept(void **state)
+{
+    (void)state;
+    struct metrics metrics;
+    struct metrics_line line;
+    const struct wire_report sum = {.steps = 4, .is_repeated = true}, next = {.steps = 1};
+    const struct message told = {.kind = MESSAGE_REPORT, .step = 4, .report = &sum};
+    const struct message since = {.kind = MESSAGE_REPORT, .step = 5, .report = &next};
+    assert_int_equal(metrics_init(&metrics, 1, 1, 1000), STATUS_OK);
+    (void)metrics_add(&metrics, 0, &told, 100);
+    (void)metrics_add(&metrics, 0, &since, 100);
+    assert_true(metrics_take(&metrics, 0, &line));
+    assert_true(line.is_restored && line.report.steps == 5);
+    (void)metrics_add(&metrics, 0, &since, 100);
+    assert_true(metrics_take(&metrics, 0, &line));
+    assert_false(line.is_restored);
+    metrics_finish(&metrics);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rest_of_a_sum_is_what_no_line_has),
+        cmocka_unit_test(a_line_says_whether_it_has_a_sum_that_was_kept),
         cmocka_unit_test(a_short_job_has_a_line_for_each_report),
         cmocka_unit_test(lines_of_a_long_job_are_bounded),
         cmocka_unit_test(a_job_of_very_many_ranks_has_a_few_lines_of_each),

@@ -174,6 +174,29 @@ static void parts_are_copied_each_when_it_gets_there(void **state)
     snapshot_finish(&snapshot);
 }
 
+static void what_was_counted_is_kept_as_it_was_when_the_copy_was_taken(void **state)
+{
+    (void)state;
+    struct shard_config config = config_of("ps-async", 0, 1);
+    struct snapshot snapshot = {0};
+    struct shard *shard;
+    assert_int_equal(shard_create(&config, &shard), STATUS_OK);
+    assert_int_equal(shard_checkpoint_prepare(shard, &snapshot), STATUS_OK);
+    shard_checkpoint_set_free(shard, true);
+    shard_checkpoint_await(shard, &snapshot, shard_checkpoint_count(&config, 2));
+    seed(shard);
+    for (uint64_t step = 0; step < 4; step++) {
+        make_step(shard, step, 1);
+    }
+    assert_int_equal(shard_staleness(shard)->total, 4);
+    assert_int_equal(shard_checkpoint_staleness(shard)->total, 2);
+    shard_checkpoint_copy(shard); // after the last update
+    assert_int_equal(shard_checkpoint_staleness(shard)->total, 4);
+    assert_int_equal(shard_checkpoint_late_count(shard), 0);
+    shard_destroy(shard);
+    snapshot_finish(&snapshot);
+}
+
 static void a_snapshot_that_is_not_free_is_left_as_it_is(void **state)
 {
     (void)state;
@@ -203,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_restored_shard_goes_on_with_the_bits_also_as_several),
         cmocka_unit_test(parts_are_copied_each_when_it_gets_there),
+        cmocka_unit_test(what_was_counted_is_kept_as_it_was_when_the_copy_was_taken),
         cmocka_unit_test(a_snapshot_that_is_not_free_is_left_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,11 +36,26 @@ static void what_is_beyond_the_last_bin_is_counted_in_it(void **state)
     assert_int_equal(staleness_bins(&staleness), STALENESS_BINS);
 }
 
+static void counts_of_more_shards_become_those_of_fewer(void **state)
+{
+    (void)state;
+    struct staleness staleness = {0};
+    staleness_add_many(&staleness, 0, 30);
+    staleness_add_many(&staleness, 4, 61); // one shard was behind
+    staleness_scale(&staleness, 2, 3);
+    assert_int_equal(staleness.counts[0], 20);
+    assert_int_equal(staleness.counts[4], 41);
+    assert_int_equal(staleness.total, 61);
+    assert_int_equal(staleness.max, 4);
+    assert_true(staleness.sum > 162.66 && staleness.sum < 162.67); // 244 * 2 / 3
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_mean_and_maximum_are_those_of_what_was_added),
         cmocka_unit_test(what_is_beyond_the_last_bin_is_counted_in_it),
+        cmocka_unit_test(counts_of_more_shards_become_those_of_fewer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
