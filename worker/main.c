@@ -159,7 +159,7 @@ static enum status join_and_train(const struct worker_options *options,
         .is_interrupted = signals_flag(),
     };
     struct workplace workplace = {.trace = trace};
-    struct job job;
+    struct job job = {.workers = 0}; // until the worker is welcomed
     char error[RESOURCES_ERROR_BYTES];
     enum status status = resources_check(RESOURCES_WORKER, NULL, error);
     if (status != STATUS_OK) {
@@ -172,6 +172,12 @@ static enum status join_and_train(const struct worker_options *options,
         link_options.outlast_ms = job_outlast_ms(&job);
     } while (status == STATUS_AGAIN);
     workplace_close(&workplace);
+    if (status != STATUS_OK) {
+        log_error("%s: %s",
+                  job.workers > 0 ? "the job ended early for this worker"
+                                  : "this worker has not joined the job",
+                  status_text(status));
+    }
     return status;
 }
 
@@ -255,8 +261,5 @@ int main(int argc, char **argv)
     enum status status = run(&options, notify);
     notify_stopping(notify);
     notify_destroy(notify);
-    if (status != STATUS_OK) {
-        log_error("the job ended early for this worker: %s", status_text(status));
-    }
     return (int)exit_code_of_member(status);
 }

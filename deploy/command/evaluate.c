@@ -7,11 +7,17 @@
 
 #include <jansson.h>
 
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OUTPUT_BYTES 16384
+
+// How often another checkpoint is looked for, where a job removes them meanwhile.
+#define TRIES_MAX 9
 
 struct evaluate_options {
     char data[JOB_PATH_BYTES];   // "": the job's
@@ -87,26 +93,49 @@ static enum status print_result(const char *output, bool is_json)
     return STATUS_OK;
 }
 
-static enum status evaluate(const char *folder, const struct evaluate_options *options)
+/* Has a worker evaluate the checkpoint. */
+static enum status ask(struct checkpoint_reader *checkpoint, const struct evaluate_options *options,
+                       char ret_output[OUTPUT_BYTES])
 {
-    char output[OUTPUT_BYTES];
-    struct checkpoint_reader *checkpoint;
     struct job job;
-    enum status status = checkpoint_job_open(folder, &checkpoint);
+    enum status status = checkpoint_job_read(checkpoint, &job);
     if (status != STATUS_OK) {
         return status;
     }
-    status = checkpoint_job_read(checkpoint, &job);
-    if (status == STATUS_OK) {
-        override(options, &job);
-        const char *argv[] = {NULL, "--evaluate", checkpoint_path(checkpoint), NULL};
-        status = checkpoint_job_ask(argv, &job, output, sizeof(output));
+    override(options, &job);
+    const char *argv[] = {NULL, "--evaluate", checkpoint_path(checkpoint), NULL};
+    return checkpoint_job_ask(argv, &job, ret_output, OUTPUT_BYTES);
+}
+
+/* A job that goes on removes its older checkpoints, the one that is being read among them: then
+ * there is a newer one. */
+static bool is_gone(const struct checkpoint_reader *checkpoint)
+{
+    char manifest[PATH_MAX];
+    snprintf(manifest, sizeof(manifest), "%.4000s/manifest.jsonl", checkpoint_path(checkpoint));
+    return access(manifest, F_OK) != 0 && errno == ENOENT;
+}
+
+static enum status evaluate(const char *folder, const struct evaluate_options *options)
+{
+    char output[OUTPUT_BYTES];
+    for (unsigned tries = 0;; tries++) {
+        struct checkpoint_reader *checkpoint;
+        enum status status = checkpoint_job_open(folder, &checkpoint);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        status = ask(checkpoint, options, output);
+        bool is_again = status != STATUS_OK && tries < TRIES_MAX && is_gone(checkpoint);
+        if (is_again) {
+            log_warn("%s was removed while it was read; looking for a newer one",
+                     checkpoint_path(checkpoint));
+        }
+        checkpoint_reader_close(checkpoint);
+        if (!is_again) {
+            return status == STATUS_OK ? print_result(output, options->json) : status;
+        }
     }
-    if (status == STATUS_OK) {
-        status = print_result(output, options->json);
-    }
-    checkpoint_reader_close(checkpoint);
-    return status;
 }
 
 enum exit_code command_evaluate(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/folder_lock.h"
 #include "common/base/log.h"
+#include "deploy/system/programs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -182,6 +183,21 @@ static void add_lost(const struct launcher *launcher, struct findings *findings)
     }
 }
 
+/* Without it, what follows would look like a host that lacks something. */
+static enum status check_ssh(const struct host_options *options)
+{
+    char program[sizeof(options->ssh)];
+    const char *begin = options->ssh + strspn(options->ssh, " \t");
+    snprintf(program, sizeof(program), "%.*s", (int)strcspn(begin, " \t"), begin);
+    if (program[0] == '\0' || programs_have(program)) {
+        return STATUS_OK; // no command at all is said for each host
+    }
+    log_error("there is no program %.200s%s, and other hosts are reached by it: install it "
+              "(package openssh-client), or name another command with --ssh",
+              program, strchr(program, '/') == NULL ? " in the folders of PATH" : "");
+    return STATUS_INVALID;
+}
+
 enum status launcher_open(struct launcher *launcher, const struct launcher_options *options,
                           const struct host_options *host_options, struct findings *findings)
 {
@@ -202,6 +218,10 @@ enum status launcher_open(struct launcher *launcher, const struct launcher_optio
         log_error("--bind is for jobs on this host alone; with other hosts, --network-interface "
                   "chooses the address of each");
         return STATUS_INVALID;
+    }
+    status = launcher->has_others && allocation == NULL ? check_ssh(host_options) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
     }
     if (options->out[0] != '\0') {
         folder_lock_path(options->out, launcher->lock, sizeof(launcher->lock));

@@ -29,9 +29,12 @@ void link_end_explain(const struct link_program *program, const char *host, int 
         snprintf(ret_why, OPTION_ERROR_BYTES, has_said ? "%s (%.300s)" : "%s", why, said);
     } else if (has_said) {
         snprintf(ret_why, OPTION_ERROR_BYTES, "%.400s", said);
+    } else if (code >= 0 && code == program->own_exit_code) {
+        snprintf(ret_why, OPTION_ERROR_BYTES,
+                 "%s ended with exit code %d: the connection broke, or the agent there was killed",
+                 program->name, code);
     } else if (code >= 0) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "%s ended with exit code %d",
-                 code == program->own_exit_code ? program->name : program->agent, code);
+        snprintf(ret_why, OPTION_ERROR_BYTES, "%s ended with exit code %d", program->agent, code);
     } else {
         snprintf(ret_why, OPTION_ERROR_BYTES, "%s was killed by signal %d", program->name,
                  WTERMSIG(result));

@@ -2,13 +2,13 @@
 #include "deploy/launch/own_program.h"
 
 #include "deploy/agent/agent_message.h"
+#include "deploy/system/programs.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const *own_program_cut(int *argc, char **argv)
@@ -21,33 +21,6 @@ const char *const *own_program_cut(int *argc, char **argv)
         }
     }
     return NULL;
-}
-
-static bool is_program(const char *path)
-{
-    struct stat of;
-    return stat(path, &of) == 0 && S_ISREG(of.st_mode) && access(path, X_OK) == 0;
-}
-
-/* Whether one of the folders of PATH has it. */
-static bool is_on_path(const char *name)
-{
-    char path[4096];
-    const char *at = getenv("PATH"); // NOLINT(concurrency-mt-unsafe): nobody changes it
-    while (at != NULL && *at != '\0') {
-        int size = (int)strcspn(at, ":");
-        snprintf(path, sizeof(path), "%.*s/%s", size, at, name);
-        if (is_program(path)) {
-            return true;
-        }
-        at += at[size] == ':' ? size + 1 : size;
-    }
-    return false;
-}
-
-static bool is_there(const char *program)
-{
-    return strchr(program, '/') != NULL ? is_program(program) : is_on_path(program);
 }
 
 static bool is_script(const char *argument)
@@ -104,7 +77,7 @@ enum status own_program_take(const char *const *program, bool is_for_here, struc
                  program[0]);
         return STATUS_INVALID;
     }
-    if (is_for_here && !is_there(program[0])) {
+    if (is_for_here && !programs_have(program[0])) {
         snprintf(ret_error, error_size, "there is no program %.200s%s", program[0],
                  strchr(program[0], '/') == NULL ? " in the folders of PATH" : "");
         return STATUS_INVALID;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool is_executable(const char *path)
@@ -40,6 +41,33 @@ void programs_find_own(char *ret_path, size_t path_size)
 {
     ssize_t size = readlink("/proc/self/exe", ret_path, path_size - 1);
     ret_path[size > 0 ? size : 0] = '\0';
+}
+
+static bool is_program(const char *path)
+{
+    struct stat of;
+    return stat(path, &of) == 0 && S_ISREG(of.st_mode) && access(path, X_OK) == 0;
+}
+
+/* Whether one of the folders of PATH has it. */
+static bool is_on_path(const char *name)
+{
+    char path[PROGRAMS_PATH_MAX];
+    const char *at = getenv("PATH"); // NOLINT(concurrency-mt-unsafe): nobody changes it
+    while (at != NULL && *at != '\0') {
+        int size = (int)strcspn(at, ":");
+        snprintf(path, sizeof(path), "%.*s/%s", size, at, name);
+        if (is_program(path)) {
+            return true;
+        }
+        at += at[size] == ':' ? size + 1 : size;
+    }
+    return false;
+}
+
+bool programs_have(const char *program)
+{
+    return strchr(program, '/') != NULL ? is_program(program) : is_on_path(program);
 }
 
 enum status programs_find(struct programs *ret_programs)

@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define PROGRAMS_PATH_MAX 4096
@@ -15,6 +16,10 @@ struct programs {
 
 /* The path of this program; "": it is not known. */
 void programs_find_own(char *ret_path, size_t path_size);
+
+/* Whether this host has a program that a command begins with: at its path, or, if it is a name
+ * alone, in the folders of PATH. */
+bool programs_have(const char *program);
 
 /* Beside this program (build tree, or installed), or in RINGSIDE_LIBEXEC. Logs. */
 enum status programs_find(struct programs *ret_programs);

@@ -424,7 +424,8 @@ static void print_failed_checkpoint(const struct checkpointing *checkpointing)
     if (!checkpointing->has_failed) {
         return;
     }
-    printf("the newest checkpoint could not be written (its log says why); ");
+    printf(
+        "the newest checkpoint could not be written (the coordinator's log, ps-0.log, says why); ");
     if (checkpointing->written > 0) {
         printf("the last good one is of step %llu\n", (unsigned long long)checkpointing->written);
     } else {

@@ -248,6 +248,45 @@ static void read_all(const char *path, unsigned char *ret_bytes, uint64_t size)
 
 /* A checkpoint that does not describe its model is described by a worker, with the same result. The
  * name of the file says which kind it is. */
+static void write_program(const char *folder, const char *name, const char *script)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+/* As a job does that goes on. The worker is one that removes what it is to read, the first time;
+ * what is there then has the name of one that a newer one replaces. */
+static void a_checkpoint_that_is_removed_while_it_is_read_is_looked_for_again(void **state)
+{
+    (void)state;
+    char folder[PROGRAM_PATH_BYTES], digest[PROGRAM_DIGEST_BYTES], libexec[PATH_SIZE];
+    char script[2 * PROGRAM_PATH_BYTES];
+    struct program_run program;
+    programs_make_folder(folder);
+    make_checkpoint(folder, small_lenet, NULL, digest);
+    write_program(folder, "ps", "exit 1");
+    snprintf(script, sizeof(script),
+             "case $2 in *.old) ;; *) mv \"$2\" \"$2.old\" ;; esac\n"
+             "exec '%s/worker/worker' \"$@\"",
+             getenv("RINGSIDE_TEST_BUILD"));
+    write_program(folder, "worker", script);
+    snprintf(libexec, sizeof(libexec), "RINGSIDE_LIBEXEC=%s", folder);
+    const char *const args[] = {"evaluate", folder, NULL}, *const variables[] = {libexec, NULL};
+    program_start(&program, folder, "deploy/ringside", false, args, variables);
+    int code = program_wait(&program);
+    const char *output = program_output(&program);
+    if (code != 0 || strstr(output, "step 12, test loss") == NULL ||
+        strstr(output, "was removed while it was read; looking for a newer one") == NULL) {
+        fail_msg("%d: %s", code, output);
+    }
+    programs_remove_folder(folder);
+}
+
 static void an_export_does_not_depend_on_who_describes_the_model(void **state)
 {
     (void)state;
@@ -282,6 +321,7 @@ int main(void)
         cmocka_unit_test(other_data_and_another_device_may_be_given),
         cmocka_unit_test(bad_input_is_refused_by_name),
         cmocka_unit_test(a_damaged_checkpoint_is_passed_over_with_a_warning),
+        cmocka_unit_test(a_checkpoint_that_is_removed_while_it_is_read_is_looked_for_again),
         cmocka_unit_test(an_export_does_not_depend_on_who_describes_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

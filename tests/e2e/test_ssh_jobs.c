@@ -191,6 +191,24 @@ static void a_host_that_is_not_reached_is_in_the_table_with_what_to_do(void **st
     assert_int_not_equal(access(test->out, F_OK), 0);
 }
 
+static void an_ssh_that_this_host_lacks_is_named_and_no_other_host_is_blamed(void **state)
+{
+    struct ssh_test *test = *state;
+    static const char *const cases[][8] = {
+        {"-H", "localhost,node2", "--mode", "ring", NULL},
+        {"-H", "localhost,node2", "--mode", "ring", "--ship", NULL},
+    };
+    assert_int_equal(unlink(test->ssh), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        start(test, cases[i]);
+        check_exit(test, 1);
+        check_said(test, "there is no program /");
+        check_said(test, "/ssh, and other hosts are reached by it: install it");
+        assert_null(strstr(program_output(&test->run), "ringside is not there"));
+        assert_int_not_equal(access(test->out, F_OK), 0);
+    }
+}
+
 static void a_host_that_does_not_answer_whether_it_listens_is_in_the_table(void **state)
 {
     struct ssh_test *test = *state;
@@ -352,6 +370,7 @@ int main(void)
         SSH_TEST(a_job_of_one_host_goes_on_with_two_and_the_same_bits),
         SSH_TEST(hosts_that_cannot_be_are_refused),
         SSH_TEST(a_host_that_is_not_reached_is_in_the_table_with_what_to_do),
+        SSH_TEST(an_ssh_that_this_host_lacks_is_named_and_no_other_host_is_blamed),
         SSH_TEST(a_host_that_does_not_answer_whether_it_listens_is_in_the_table),
         SSH_TEST(what_a_shell_prints_before_the_agent_does_no_harm),
         SSH_TEST(options_in_the_environment_are_not_the_agents),

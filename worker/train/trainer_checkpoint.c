@@ -290,8 +290,10 @@ enum status trainer_checkpoint_after_step(struct trainer *trainer, struct link *
     }
     uint64_t request = request_of(trainer, link);
     if (is_race(trainer)) {
-        // In the midst of a round a worker's parameters are its own.
-        if (request == 0 || trainer->round_steps > 0) {
+        // In the midst of a round a worker's parameters are its own. A step of a later phase is not
+        // near: servers have no copy of it before, and this phase would end waiting for them.
+        bool is_later = request > trainer->phase->marks.end;
+        if (request == 0 || is_later || trainer->round_steps > 0) {
             return STATUS_OK;
         }
         of->answered = request;

@@ -167,12 +167,42 @@ static void a_step_of_an_order_counts_in_its_own_period(void **state)
     }
 }
 
+/* Whether a worker that is asked for a snapshot of a step says anything of it after one of its
+ * own. */
+static bool answers_request(uint64_t step)
+{
+    struct worker worker;
+    struct snapshot last = {0}; // which has not gone, so there is nothing to copy
+    open_worker(&worker);
+    worker.trainer.checkpoint.plan.are_on = true;
+    worker.trainer.checkpoint.plan.total = 9;
+    worker.link->checkpoint.snapshot = &last;
+    worker.link->checkpoint.announced = step;
+    assert_int_equal(trainer_checkpoint_after_step(&worker.trainer, worker.link, 1), STATUS_OK);
+    bool is_answered = !outbox_is_empty(&worker.link->outbox);
+    assert_int_equal(worker.trainer.checkpoint.answered, is_answered ? step : 0);
+    answer(&worker, 0);
+    close_worker(&worker);
+    return is_answered;
+}
+
+/* In a race any step of the phase is near: servers have a copy of it already. A snapshot that waits
+ * for a step of the next phase would hold up the end of this one for ever. */
+static void a_snapshot_of_the_next_phase_is_not_taken_in_a_race(void **state)
+{
+    (void)state;
+    assert_true(answers_request(1));
+    assert_true(answers_request(2));
+    assert_false(answers_request(3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_that_others_passed_before_the_first_step_are_closed_before_it),
         cmocka_unit_test(without_such_marks_training_begins),
         cmocka_unit_test(a_step_of_an_order_counts_in_its_own_period),
+        cmocka_unit_test(a_snapshot_of_the_next_phase_is_not_taken_in_a_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
