@@ -26,7 +26,8 @@
     X(tensors)          \
     X(device)           \
     X(optimizer)        \
-    X(figures)
+    X(figures)          \
+    X(loopback)
 
 #define REPORT_NUMBERS(X) \
     X(steps)              \

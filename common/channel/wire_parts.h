@@ -53,6 +53,7 @@ struct wire_member {
     const char *tensors;   // likewise: the first of them, each a line "COUNT NAME"
     const char *optimizer; // BACK: what a program of its own says of it, as READY's text
     const char *figures;   // READY of a worker: M,M,M/D,D,D of its pixels; "": they have none
+    const char *loopback;  // JOIN: such an address, to listen on for workers; "": it is another one
 };
 
 /* What a worker did since its last report of the same kind. Times in nanoseconds. */

@@ -90,7 +90,7 @@ enum status checkpoint_folder_open(const char *path, int *ret_folder, char *ret_
 bool checkpoint_folder_is_in_place(const char *path, int folder)
 {
     struct stat opened, named;
-    return folder >= 0 && fstat(folder, &opened) == 0 && stat(path, &named) == 0 &&
+    return folder >= 0 && fstat(folder, &opened) == 0 && lstat(path, &named) == 0 &&
            opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 

@@ -12,7 +12,8 @@
 enum status checkpoint_folder_open(const char *path, int *ret_folder, char *ret_error,
                                    size_t error_size);
 
-/* Whether the open folder still has this path: somebody may have moved or removed it. */
+/* Whether the open folder still has this path: somebody may have moved or removed it. A symbolic
+ * link to it does not count, because those who read checkpoints refuse links. */
 bool checkpoint_folder_is_in_place(const char *path, int folder);
 
 /* Closes *folder, which may be -1, and makes another one in its place: see checkpoint_folder_open.

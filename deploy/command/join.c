@@ -1,12 +1,17 @@
 /* ringside join: a worker that joins a job which is under way. */
 #include "common/base/log.h"
+#include "common/base/number.h"
 #include "common/options/options.h"
 #include "common/transport/transport.h"
 #include "deploy/command/commands.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PORT_MAX 65535
 
 static const struct option_program program = {
     .name = "ringside join",
@@ -42,6 +47,18 @@ static bool write_endpoint(const char *server, char ret_endpoint[TRANSPORT_ENDPO
     const char *scheme = strstr(server, "://") != NULL ? "" : "tcp://";
     int length = snprintf(ret_endpoint, TRANSPORT_ENDPOINT_BYTES, "%s%s", scheme, server);
     return length > 0 && length < TRANSPORT_ENDPOINT_BYTES;
+}
+
+/* Whether it ends with a port, if it is reached by tcp. */
+static bool has_port(const char *endpoint)
+{
+    static const char prefix[] = "tcp://";
+    uint64_t port = 0;
+    if (strncmp(endpoint, prefix, strlen(prefix)) != 0) {
+        return true;
+    }
+    const char *text = strrchr(endpoint, ':') + 1;
+    return number_whole(text, strlen(text), PORT_MAX, &port) && port > 0;
 }
 
 /* A worker takes the coordinator's choice of a rank, whatever launcher this shell is below. */
@@ -86,6 +103,12 @@ enum exit_code command_join(int argc, char **argv)
     }
     if (!write_endpoint(first, endpoint)) {
         log_error("'%.60s...' is too long for an endpoint", first);
+        return EXIT_USAGE;
+    }
+    if (!has_port(endpoint)) {
+        log_error("SERVER is '%.200s', which does not end with a port: it is HOST:PORT with a port "
+                  "from 1 to %d, such as 10.0.0.7:41397",
+                  first, PORT_MAX);
         return EXIT_USAGE;
     }
     return join(endpoint, argv + 2, argc - 2);

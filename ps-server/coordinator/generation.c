@@ -203,6 +203,14 @@ uint64_t generation_most_steps(const struct coordinator *coordinator)
     return most;
 }
 
+void generation_raise_lost_step(const struct coordinator *coordinator, uint64_t step,
+                                struct recovery *recovery)
+{
+    uint64_t total = job_known_steps(coordinator->job, coordinator->train_samples);
+    step = total > 0 && step > total ? total : step;
+    recovery->lost_step = step > recovery->lost_step ? step : recovery->lost_step;
+}
+
 void generation_finish(struct generation *generation)
 {
     free(generation->workers);
@@ -252,9 +260,8 @@ void generation_note_start(struct generation *generation, const struct coordinat
     if (generation->started_ms == 0) {
         generation->started_ms = now_ms;
     }
-    if (coordinator->made_before > last->lost_step) { // the last sign of life came before that
-        last->lost_step = coordinator->made_before;
-    }
+    // The last sign of life came before that.
+    generation_raise_lost_step(coordinator, coordinator->made_before, last);
     last->ranks = carriers_present(&coordinator->carriers);
     last->begin_step = generation_begin_step(coordinator);
     last->seconds = (double)(now_ms - generation->lost_ms) / 1000;

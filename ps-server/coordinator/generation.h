@@ -138,6 +138,11 @@ void generation_begin(const struct generation *generation, struct coordinator *c
 /* The most steps that a worker of this generation is known to have made. */
 uint64_t generation_most_steps(const struct coordinator *coordinator);
 
+/* So many steps were made before the loss, if that is more than was known. In races some workers
+ * make more than the job has; those count as what it has, where that is known. */
+void generation_raise_lost_step(const struct coordinator *coordinator, uint64_t step,
+                                struct recovery *recovery);
+
 /* A connection of the generation before has said that its process is there. */
 void generation_note_alive(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms);
 

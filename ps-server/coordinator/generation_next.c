@@ -107,6 +107,13 @@ static bool was_coming_back(const struct coordinator *last)
     return last->is_returned && last->started_ms == 0 && last->generation != NULL;
 }
 
+/* A loss has overtaken the recovery before there was training: see generation_note_start. */
+static void note_overtaken(const struct coordinator *last, struct recovery *recovery)
+{
+    generation_raise_lost_step(last, last->made_before, recovery);
+    recovery->begin_step = generation_begin_step(last);
+}
+
 /* Keeps the newest recoveries of before, and adds the last loss, as far as it is known. */
 static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
 {
@@ -121,12 +128,15 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     struct recovery *recovery = &generation->recoveries[generation->recovery_count - 1];
     if (generation->recovery_count > 1) {
         recovery[-1].bytes += last->fetched_bytes; // none of those who come back anew: it is told
+        if (!is_one && last->started_ms == 0) {
+            note_overtaken(last, &recovery[-1]);
+        }
     }
     bool has_more = is_one && last->culprit.slot != NULL; // it was lost as well
     snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.440s",
              has_more ? before.recoveries[before.recovery_count].reason : "",
              has_more ? ", and " : "", last->reason);
-    recovery->lost_step = generation_most_steps(last);
+    generation_raise_lost_step(last, generation_most_steps(last), recovery);
     recovery->processes = generation->process_count;
     return STATUS_OK;
 }

@@ -1,8 +1,10 @@
 /* Notes workers that ask to join a running job, and admits them. */
 #include "ps-server/coordinator/newcomers.h"
 
+#include "common/base/printable.h"
 #include "common/job/carriers.h"
 #include "common/job/faults.h"
+#include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
@@ -101,6 +103,40 @@ static const char *why_full(const struct coordinator *coordinator)
     return coordinator->state < COORDINATOR_CLOSING ? NULL : "the job ends";
 }
 
+/* NULL, or why the workers of a ring that are on other hosts do not reach it. */
+static const char *why_out_of_reach(struct coordinator *coordinator,
+                                    const struct wire_member *member)
+{
+    const struct membership *membership = &coordinator->membership;
+    if (!job_has_mode(coordinator->job, MODE_RING) || job_has_nccl(coordinator->job) ||
+        member->loopback == NULL || member->loopback[0] == '\0') {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        const struct slot *slot = &membership->workers[i];
+        if (slot->state != SLOT_FREE && slot->state != SLOT_GONE &&
+            slot->host_id != member->host_id) {
+            snprintf(coordinator->newcomers.why, sizeof(coordinator->newcomers.why),
+                     "--bind is %.60s, a loopback address, which the workers on other hosts cannot "
+                     "connect to: say --bind 0.0.0.0, or an address of its host that they reach",
+                     member->loopback);
+            printable_make_utf8(coordinator->newcomers.why);
+            return coordinator->newcomers.why;
+        }
+    }
+    return NULL;
+}
+
+/* NULL, or why it gets no place. */
+static const char *why_refused(struct coordinator *coordinator, const struct wire_member *member)
+{
+    if (member->role != ROLE_WORKER) {
+        return "the job has already begun, and takes no other servers";
+    }
+    const char *why = why_full(coordinator);
+    return why != NULL ? why : why_out_of_reach(coordinator, member);
+}
+
 const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
                            const struct message *join, uint64_t now_ms)
 {
@@ -110,9 +146,7 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
     struct newcomer *newcomer = find(newcomers, peer);
     uint32_t number;
     if (newcomer == NULL) {
-        const char *why = member->role == ROLE_WORKER
-                              ? why_full(coordinator)
-                              : "the job has already begun, and takes no other servers";
+        const char *why = why_refused(coordinator, member);
         if (why != NULL || !pick_number(coordinator, member, &number)) {
             return why != NULL ? why : "the job has no more numbers for workers";
         }

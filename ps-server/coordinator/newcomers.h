@@ -36,10 +36,11 @@ struct newcomer {
 struct newcomers {
     struct newcomer list[NEWCOMERS_MAX];
     uint32_t count;
+    char why[256]; // the last one that was told why others do not reach it
 };
 
 /* JOIN of a worker while the job is under way. Returns NULL, or a sentence that says why there is
- * no place for it; static. */
+ * no place for it; borrowed until the next call. */
 const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
                            const struct message *join, uint64_t now_ms);
 

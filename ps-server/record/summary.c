@@ -6,6 +6,7 @@
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/job_record.h"
 #include "ps-server/record/recoveries.h"
+#include "ps-server/record/unmet.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -458,14 +459,14 @@ json_t *summary_details_json(const struct coordinator *coordinator)
     bool has_all_reduce = coordinator->started_ms > 0 &&
                           coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
     json_t *details = json_pack(
-        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "evaluations",
+        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "evaluations",
         epochs_json(coordinator, true), "target", target_json(coordinator), "late_gradients",
         (json_int_t)results->late_count, "images_dropped", results_images_dropped(results),
         "staleness", histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
         "buckets", buckets_json(&coordinator->tuning), "shards", shards_json(results),
         "ms_per_step", hidden_json(results), "bytes_per_step", how_bytes_are_known(coordinator),
         "failed_member", culprit_json(coordinator), "recoveries", recoveries_json(coordinator),
-        "finishers", finishers_json(&coordinator->membership));
+        "finishers", finishers_json(&coordinator->membership), "unmet", unmet_json(coordinator));
     json_t *images = images_json(coordinator);
     if (images == NULL || json_object_update(details, images) != 0) {
         json_decref(details);

@@ -1,7 +1,8 @@
-/* Compares what options ask for with what a program of one's own has done. */
+/* Compares what options ask for with what a job has done. */
 #include "ps-server/record/unmet.h"
 
 #include "common/job/faults.h"
+#include "common/job/job_modes.h"
 #include "common/job/job_values.h"
 
 #include <stdio.h>
@@ -22,6 +23,40 @@ static bool describe_fault(const struct results *results, const struct fault *fa
     snprintf(ret_sentence, UNMET_BYTES, "--fault %s never came: %s made %llu steps", text, who,
              (count)made);
     return fault->step > made;
+}
+
+/* Whether the job has whom the fault strikes. */
+static bool has_place(const struct job *job, const struct fault *fault)
+{
+    return fault->place == FAULT_AT_SHARD ? job_has_servers(job) : job->mode.kind != MODE_LOCAL;
+}
+
+/* In a race a worker may be behind the step when the others end the phase or the job. Kills that
+ * have struck are off the list, and what comes behind a kill waits for it. */
+static void tell_missed(const struct job *job, void (*tell)(void *context, const char *sentence),
+                        void *context)
+{
+    const struct faults faults = faults_of(job);
+    const struct fault *kill = faults_next_kill(&faults);
+    char text[FAULT_TEXT_BYTES], sentence[UNMET_BYTES];
+    if (kill == NULL || !has_place(job, kill)) {
+        return;
+    }
+    fault_format(kill, text);
+    snprintf(sentence, sizeof(sentence),
+             "--fault %s did not strike: %s %u had not come to that step when its phase or the job "
+             "ended",
+             text, kill->place == FAULT_AT_SHARD ? "shard" : "rank", kill->number);
+    tell(context, sentence);
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        if (fault != kill && has_place(job, fault) && fault_comes_before(kill, fault)) {
+            fault_format(fault, text);
+            snprintf(sentence, sizeof(sentence),
+                     "--fault %s did not strike: a kill that comes before it did not", text);
+            tell(context, sentence);
+        }
+    }
 }
 
 /* False: all of its steps were made. */
@@ -69,7 +104,11 @@ void unmet_tell(const struct coordinator *coordinator,
     const struct job *job = coordinator->job;
     const struct faults faults = faults_of(job);
     char sentence[UNMET_BYTES];
-    if (!job_is_open(job) || coordinator->verdict != STATUS_OK) {
+    if (coordinator->verdict != STATUS_OK) {
+        return;
+    }
+    if (!job_is_open(job)) {
+        tell_missed(job, tell, context);
         return;
     }
     for (uint32_t i = 0; i < faults.count; i++) {
@@ -80,4 +119,16 @@ void unmet_tell(const struct coordinator *coordinator,
     if (describe_timeline(&coordinator->results, job, sentence)) {
         tell(context, sentence);
     }
+}
+
+static void add_sentence(void *context, const char *sentence)
+{
+    json_array_append_new(context, json_string(sentence));
+}
+
+json_t *unmet_json(const struct coordinator *coordinator)
+{
+    json_t *list = json_array();
+    unmet_tell(coordinator, add_sentence, list);
+    return list;
 }

@@ -246,6 +246,10 @@ static void a_join_without_a_place_for_it_is_refused(void **state)
     static const char *const refused[][4] = {
         {"join", NULL, NULL, "SERVER comes first"},
         {"join", "--keys", "k", "SERVER comes first"},
+        {"join", "hello:world", NULL, "'hello:world', which does not end with a port"},
+        {"join", "tcp://hello", NULL, "'tcp://hello', which does not end with a port"},
+        {"join", "hello:0", NULL, "'hello:0', which does not end with a port"},
+        {"join", "10.0.0.7:65536", NULL, "a port from 1 to 65535"},
         {"join", "10.0.0.7:4000", "--rank=1", "--rank is not for `ringside join`"},
     };
     char folder[PROGRAM_PATH_BYTES];

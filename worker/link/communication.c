@@ -302,7 +302,8 @@ static enum status join(struct link *link)
                  .host_id = transport_host_id(),
                  .host = link->host,
                  .process_id = (uint64_t)getpid(),
-                 .endpoints = link->place},
+                 .endpoints = link->place,
+                 .loopback = link_told_loopback(link)},
         .notify = link->options.notify,
         .stall_warn_ms = link->options.stall_warn_ms,
         .outlast_ms = link->options.outlast_ms,
@@ -340,8 +341,7 @@ static uint64_t largest_frame(struct link *link)
     return 4 * count * sizeof(float) + SMALL_FRAME_MAX;
 }
 
-/* The address by which other hosts reach this one; loopback if the coordinator is reached by
- * loopback. */
+/* As --bind says, for other workers. */
 static enum status listen(struct link *link)
 {
     bool has_peers = job_has_mode(&link->job, MODE_RING) && link->carriers.processes > 1;

@@ -6,13 +6,24 @@
 #include "worker/link/link.h"
 
 #include "common/base/log.h"
+#include "common/security/security.h"
 #include "worker/link/link_state.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LINGER_MS 500
+
+const char *link_told_loopback(const struct link *link)
+{
+    const char *coordinator = link->options.coordinator;
+    bool is_reached_so =
+        strncmp(coordinator, "tcp://", strlen("tcp://")) == 0 && security_is_local(coordinator);
+    bool is_loopback = security_is_local_address(link->options.address);
+    return is_loopback && !is_reached_so ? link->options.address : "";
+}
 
 enum status link_create(const struct link_options *options, struct link **ret_link)
 {

@@ -95,4 +95,8 @@ struct link {
 /* The communication thread's function; data is the link. */
 void *communication_run(void *data);
 
+/* What JOIN tells of --bind: a loopback address. "" if it is another one, or the coordinator is
+ * reached by a loopback address, as others then may be. */
+const char *link_told_loopback(const struct link *link);
+
 #endif

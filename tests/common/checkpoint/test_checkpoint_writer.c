@@ -259,6 +259,21 @@ static void a_folder_that_is_moved_meanwhile_is_made_again(void **state)
     checkpoint_writer_close(writer);
 }
 
+/* Those who read checkpoints refuse links. */
+static void a_link_to_the_folder_that_was_moved_is_not_in_its_place(void **state)
+{
+    char folder[512], aside[512];
+    snprintf(folder, sizeof(folder), "%s/checkpoint", (const char *)*state);
+    snprintf(aside, sizeof(aside), "%s/aside", (const char *)*state);
+    struct checkpoint_writer *writer = open_writer(folder, 2);
+    assert_int_equal(rename(folder, aside), 0);
+    assert_int_equal(symlink(aside, folder), 0);
+    assert_false(checkpoint_writer_is_in_place(writer));
+    assert_int_equal(checkpoint_begin(writer, 100), STATUS_IO);
+    assert_non_null(strstr(checkpoint_writer_error(writer), "Not a directory"));
+    checkpoint_writer_close(writer);
+}
+
 static void a_folder_whose_own_folder_is_gone_is_awaited(void **state)
 {
     char run[512], folder[600], aside[512];
@@ -364,6 +379,7 @@ int main(void)
         IN_FOLDER(a_full_disk_costs_one_checkpoint),
         IN_FOLDER(a_disk_that_is_read_only_is_named_as_such),
         IN_FOLDER(a_folder_that_is_moved_meanwhile_is_made_again),
+        IN_FOLDER(a_link_to_the_folder_that_was_moved_is_not_in_its_place),
         IN_FOLDER(a_folder_whose_own_folder_is_gone_is_awaited),
         IN_FOLDER(a_planted_link_is_replaced_and_what_it_leads_to_stays),
         IN_FOLDER(a_folder_that_is_a_link_or_belongs_to_others_is_refused),

@@ -2,6 +2,7 @@
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
+#include "tests/support/common/choices.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
@@ -60,6 +61,42 @@ static void expect_told(const struct story *story, const char *why)
     if (strstr(story_last_text(story), why) == NULL) {
         fail_msg("\"%s\" is not in \"%s\"", why, story_last_text(story));
     }
+}
+
+/* A ring would stand still until it is known that they do not reach it. */
+static void one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts(void **state)
+{
+    (void)state;
+    struct story story;
+    open_training(&story);
+    struct wire_member member = {
+        .role = ROLE_WORKER, .host = "node", .host_id = 7, .loopback = "127.0.0.1"};
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION};
+    story_give(&story, 9, join, 100);
+    expect_told(&story, "--bind is 127.0.0.1, a loopback address");
+    expect_told(&story, "say --bind 0.0.0.0");
+    assert_int_equal(story.coordinator.newcomers.count, 0);
+    member.loopback = "";
+    story_give(&story, 9, join, 100);
+    member.loopback = "127.0.0.1";
+    member.host_id = 0; // where the others are
+    story_give(&story, 10, join, 100);
+    assert_int_equal(story.coordinator.newcomers.count, 2);
+    coordinator_finish(&story.coordinator);
+}
+
+static void parameter_servers_do_not_mind_a_loopback_address(void **state)
+{
+    (void)state;
+    struct story story;
+    open_training(&story);
+    story.job.mode = mode_of("ps-sync");
+    const struct wire_member member = {
+        .role = ROLE_WORKER, .host = "node", .host_id = 7, .loopback = "127.0.0.1"};
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION};
+    story_give(&story, 9, join, 100);
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    coordinator_finish(&story.coordinator);
 }
 
 /* It was killed, and another one was started in its place at once. */
@@ -247,6 +284,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
+        cmocka_unit_test(one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts),
+        cmocka_unit_test(parameter_servers_do_not_mind_a_loopback_address),
         cmocka_unit_test(one_whose_connection_is_closed_keeps_no_place),
         cmocka_unit_test(one_whose_number_another_has_gets_another_one),
         cmocka_unit_test(where_there_is_no_place_one_is_refused),

@@ -1,6 +1,7 @@
 /* Tests of what is told of options that a program of one's own makes useless. */
 #include "common/job/job.h"
 #include "ps-server/record/unmet.h"
+#include "tests/support/common/choices.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -54,6 +55,28 @@ static void faults_beyond_the_end_are_told(void **state)
     check(&told, "");
 }
 
+/* What has struck is off the list. Of stops it is not known. */
+static void kills_that_did_not_strike_are_told(void **state)
+{
+    (void)state;
+    struct told told = open_job("rank=0,step=50,stop=1s;rank=1,step=99,kill;shard=0,step=99,kill;"
+                                "rank=0,step=120,stop=1s");
+    told.job.steps = 200;
+    told.job.mode = mode_of("ps-async");
+    check(&told,
+          "--fault rank=1,step=99,kill did not strike: rank 1 had not come to that step when its "
+          "phase or the job ended\n"
+          "--fault shard=0,step=99,kill did not strike: a kill that comes before it did not\n"
+          "--fault rank=0,step=120,stop=1s did not strike: a kill that comes before it did not\n");
+    told.job.mode = mode_of("ring"); // has no servers
+    check(&told,
+          "--fault rank=1,step=99,kill did not strike: rank 1 had not come to that step when its "
+          "phase or the job ended\n"
+          "--fault rank=0,step=120,stop=1s did not strike: a kill that comes before it did not\n");
+    told.job.mode = mode_of("local");
+    check(&told, "");
+}
+
 static void a_timeline_beyond_the_end_is_told(void **state)
 {
     (void)state;
@@ -98,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_beyond_the_end_are_told),
+        cmocka_unit_test(kills_that_did_not_strike_are_told),
         cmocka_unit_test(a_timeline_beyond_the_end_is_told),
         cmocka_unit_test(an_optimizer_that_nobody_uses_is_told),
     };

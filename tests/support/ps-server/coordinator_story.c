@@ -84,6 +84,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
     memset(story, 0, sizeof(*story));
     story->job.mode = mode_of(mode);
     story->job.workers = workers;
+    story->job.global_batch = workers;
     story->job.servers = servers;
     story->job.server_threads = 1;
     story->job.all_reduce = ALL_REDUCE_CHOICE_RING;
