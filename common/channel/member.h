@@ -31,8 +31,8 @@
 // How long a connection to the next coordinator may take to come about before another one is made.
 #define MEMBER_KNOCK_MS 5000
 
-// From which silence on a coordinator may have been away, and for how long after its end others may
-// still have to tell it so.
+// A coordinator that was silent for so long may have been away. For so long after the silence,
+// others may still ask it to come back.
 #define MEMBER_SILENCE_MS (2 * MEMBER_HEARTBEAT_MS)
 #define MEMBER_RECENT_MS  (2 * MEMBER_KNOCK_MS)
 
