@@ -123,6 +123,9 @@ static void what_servers_had_counted_may_be_missing_and_is_refused_without_sense
     }
     json_object_set_new(counted, "staleness", list);
     assert_int_equal(job_part_read(tree, &job, STEP, &part, error, sizeof(error)), STATUS_INVALID);
+    list = json_pack("[I]", INT64_MAX); // which more shards would make larger
+    json_object_set_new(counted, "staleness", list);
+    assert_int_equal(job_part_read(tree, &job, STEP, &part, error, sizeof(error)), STATUS_INVALID);
     json_object_del(results, "counted"); // as before it was written
     assert_int_equal(job_part_read(tree, &job, STEP, &part, error, sizeof(error)), STATUS_OK);
     assert_int_equal(part.results.staleness.total, 0);
