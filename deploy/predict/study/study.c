@@ -231,14 +231,17 @@ static enum status find_alone(const struct study *study, const struct study_poin
         status = prediction_make(&job, costs, &basis->network, &extent, &alone);
     }
     basis_destroy(whole);
-    if (status == STATUS_OK && alone.step_s <= 0) {
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (alone.step_s <= 0) {
         log_error("%s: a step of one worker takes no time; give its layers forward and backward "
                   "times",
                   study->costs_file);
         return STATUS_INVALID;
     }
     *ret_images_per_s = alone.images_per_s;
-    return status;
+    return STATUS_OK;
 }
 
 /* Predictions that a point and its limiter take. 0: no memory. */
