@@ -33,8 +33,8 @@
 
 // A coordinator that was silent for so long may have been away. For so long after the silence,
 // others may still ask it to come back.
-#define MEMBER_SILENCE_MS (2 * MEMBER_HEARTBEAT_MS)
-#define MEMBER_RECENT_MS  (2 * MEMBER_KNOCK_MS)
+#define MEMBER_SILENCE_MS (UINT64_C(2) * MEMBER_HEARTBEAT_MS)
+#define MEMBER_RECENT_MS  (UINT64_C(2) * MEMBER_KNOCK_MS)
 
 // A process that waits to join first says so after this time, or after stall_warn_ms if that is
 // shorter.
