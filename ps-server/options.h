@@ -25,7 +25,7 @@ struct ps_options {
     char resume[1024]; // folder to go on from; "": none
     bool goes_on;      // from the newest checkpoint of `out`, if there is one
     char restarted[512];
-    char given_fault[JOB_PATH_BYTES]; // "": the job's own
+    char given_fault[JOB_PATH_BYTES]; // "": as --fault
     char program[JOB_PROGRAM_BYTES];  // "": not known
     char timeline_dir[1024];          // "": none
     double join_timeout;              // seconds; of shards beyond 0

@@ -149,8 +149,9 @@ static void take_launcher_news(struct server *server)
     }
 }
 
-/* Tells the launcher that nobody counts on those of whose ends it has told: whoever they are, this
- * generation has all of its members. */
+/* Tells the launcher that the job goes on without the processes of whose ends it has told. That is
+ * so if this generation still has all of its members: it does not count on those that have ended.
+ */
 static void say_renewed(struct server *server)
 {
     const struct coordinator *coordinator = &server->coordinator;

@@ -27,7 +27,7 @@ struct server_options {
     const char *resume;              // folder with the checkpoint to go on from; "": none
     bool goes_on;                    // from the run folder's newest checkpoint, if it has one
     const char *restarted;           // why a launcher has started the job again; "": it has not
-    const char *given_fault;         // then: --fault with what has struck; NULL or ""
+    const char *given_fault;         // if so: --fault with what has struck; NULL or "": as it is
     const char *program;             // command line of a program of its own; "": not known
     const char *listen_at;           // a Unix socket's endpoint; NULL or "": where it chooses
     int listen_fd;                   // that listens there already; -1: none

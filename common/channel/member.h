@@ -31,10 +31,10 @@
 // How long a connection to the next coordinator may take to come about before another one is made.
 #define MEMBER_KNOCK_MS 5000
 
-// From which silence on a coordinator may have been away, and for how long after its end others may
-// still have to tell it so.
-#define MEMBER_SILENCE_MS (2 * MEMBER_HEARTBEAT_MS)
-#define MEMBER_RECENT_MS  (2 * MEMBER_KNOCK_MS)
+// A coordinator that was silent for so long may have been away. For so long after the silence,
+// others may still ask it to come back.
+#define MEMBER_SILENCE_MS (UINT64_C(2) * MEMBER_HEARTBEAT_MS)
+#define MEMBER_RECENT_MS  (UINT64_C(2) * MEMBER_KNOCK_MS)
 
 // A process that waits to join first says so after this time, or after stall_warn_ms if that is
 // shorter.

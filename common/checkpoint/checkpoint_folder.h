@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes the folder if need be, and opens it; what an earlier process began there and did not end is
- * removed. Otherwise a sentence says why not, errno is the disk's, and *ret_folder is -1. */
+/* Makes the folder if need be, opens it, and removes what an earlier process has begun there and
+ * not ended. The caller closes *ret_folder. On failure a sentence says why, errno is the disk's,
+ * and *ret_folder is -1. */
 enum status checkpoint_folder_open(const char *path, int *ret_folder, char *ret_error,
                                    size_t error_size);
 
@@ -16,8 +17,8 @@ enum status checkpoint_folder_open(const char *path, int *ret_folder, char *ret_
  * link to it does not count, because those who read checkpoints refuse links. */
 bool checkpoint_folder_is_in_place(const char *path, int folder);
 
-/* Closes *folder, which may be -1, and makes another one in its place: see checkpoint_folder_open.
- */
+/* Closes *folder, which may be -1, and makes another one in its place, as checkpoint_folder_open
+ * does. */
 enum status checkpoint_folder_make_again(const char *path, int *folder, char *ret_error,
                                          size_t error_size);
 

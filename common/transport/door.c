@@ -50,8 +50,7 @@ static struct {
     pthread_mutex_t mutex;
     struct visitor visitors[VISITORS_MAX]; // (count), the oldest first
     _Atomic uint32_t count;
-    // A bit for each descriptor: the connection there, or one before it, is no visitor, and its end
-    // was not told.
+    // A bit for each descriptor: a connection that was admitted there, maybe closed, has not left.
     uint64_t admitted[DESCRIPTORS_MAX / 64];
     struct door_turned_away turned_away;
     struct stranger strangers[STRANGERS_MAX]; // the oldest makes room
@@ -441,8 +440,9 @@ void door_admit(int fd)
 void door_note_key(const char *host)
 {
     struct in6_addr from;
+    bool is_address = local_peer_parse_host(host, &from);
     pthread_mutex_lock(&door.mutex);
-    for (uint32_t i = local_peer_parse_host(host, &from) ? door.count : 0; i-- > 0;) {
+    for (uint32_t i = is_address ? door.count : 0; i-- > 0;) {
         struct visitor *visitor = &door.visitors[i];
         if (!visitor->has_key && memcmp(&visitor->from.host, &from, sizeof(from)) == 0) {
             visitor->has_key = true;

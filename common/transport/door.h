@@ -81,8 +81,8 @@ uint32_t door_visitor_count(void);
 /* The connection has sent a message: it is no visitor any more. */
 void door_admit(int fd);
 
-/* A process at that address ("10.0.0.7") has shown an allowed key: the visitor that came from there
- * last, of those that have shown none. */
+/* A process at that address ("10.0.0.7") has shown an allowed key. Which connection it has is not
+ * known: it counts for the visitor that came last from there, of those that have shown none. */
 void door_note_key(const char *host);
 
 /* What a connection was when it was closed. */

@@ -28,8 +28,8 @@ struct local_peer_address {
 bool local_peer_read_address(const struct sockaddr_storage *storage,
                              struct local_peer_address *ret_address);
 
-/* NULL, or why the process at the other end of a Unix socket may not connect: static. Writes whose
- * it is. */
+/* NULL, or why the process at the other end of a Unix socket may not connect: a static text. Writes
+ * the process and its user. */
 const char *local_peer_find_no_right(int fd, char *ret_text, size_t text_size);
 
 /* "10.0.0.7", "2001:db8::7". False: it is no address. */

@@ -1,9 +1,9 @@
 /* The pieces that steps fall into, and how long each of them takes. Pure.
  *
  * What a piece takes is what it takes at most in the quickest tenth of all steps. Where something
- * else has the core for a while, a piece takes many times as long, which a mean would show as the
- * piece's own. On a busy machine so do more than half of a long piece's slices, so that its median
- * has that, too. */
+ * else has the core for a while, a piece takes many times as long, which a mean would count as the
+ * piece's own. On a busy machine more than half of a long piece's slices are interrupted, so a
+ * median would count it too. */
 #ifndef DEPLOY_CALIBRATE_OBSERVED_PIECES_H
 #define DEPLOY_CALIBRATE_OBSERVED_PIECES_H
 
@@ -42,8 +42,8 @@ void observed_pieces_finish(struct observed_pieces *pieces); // zeroed is fine
 void observed_pieces_add(struct observed_pieces *pieces, size_t step, uint32_t piece,
                          double seconds);
 
-/* Of each piece (OBSERVED_PIECES) the time that nine of ten steps take at least; a step without a
- * slice of it counts as 0. Puts the list into order. */
+/* Of each piece (OBSERVED_PIECES) the seconds that nine of ten steps take at least; a step without
+ * a slice of it counts as 0. Sorts the list. */
 enum status observed_pieces_tenths(struct observed_pieces *pieces, size_t step_count,
                                    double *ret_seconds);
 

@@ -16,7 +16,7 @@
 
 #define OUTPUT_BYTES 16384
 
-// How often another checkpoint is looked for, where a job removes them meanwhile.
+// How often a newer checkpoint is looked for, where a job removes the one that is read.
 #define TRIES_MAX 9
 
 struct evaluate_options {
@@ -93,7 +93,7 @@ static enum status print_result(const char *output, bool is_json)
     return STATUS_OK;
 }
 
-/* Has a worker evaluate the checkpoint. */
+/* Has a worker evaluate the checkpoint. Writes what it prints. */
 static enum status ask(struct checkpoint_reader *checkpoint, const struct evaluate_options *options,
                        char ret_output[OUTPUT_BYTES])
 {
@@ -126,13 +126,13 @@ static enum status evaluate(const char *folder, const struct evaluate_options *o
             return status;
         }
         status = ask(checkpoint, options, output);
-        bool is_again = status != STATUS_OK && tries < TRIES_MAX && is_gone(checkpoint);
-        if (is_again) {
+        bool tries_again = status != STATUS_OK && tries < TRIES_MAX && is_gone(checkpoint);
+        if (tries_again) {
             log_warn("%s was removed while it was read; looking for a newer one",
                      checkpoint_path(checkpoint));
         }
         checkpoint_reader_close(checkpoint);
-        if (!is_again) {
+        if (!tries_again) {
             return status == STATUS_OK ? print_result(output, options->json) : status;
         }
     }

@@ -151,7 +151,7 @@ static void warn_of_conditions(const struct predict_options *options, const stru
     }
 }
 
-/* With a global batch those of each number of workers follow from all of the file. */
+/* Costs of --batch. With --global-batch those of the file: the batches have the others. */
 static enum status take_costs(const struct predict_options *options, struct cost_batches *batches,
                               struct costs *ret_costs)
 {
@@ -202,7 +202,7 @@ static enum status predict(const struct predict_options *options, struct study *
                                                         options->command);
     }
     if (status != STATUS_OK && is_new) {
-        folder_remove(options->out); // what was made is no result
+        folder_remove(options->out); // a part of a report is no result
     }
     convergence_finish(&convergence);
     network_finish(&network);

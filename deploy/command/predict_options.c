@@ -63,8 +63,8 @@ const struct option predict_option_rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_BATCH_MAX),
      .metavar = "IMAGES",
-     .help = "images per step of all workers together: each has as many fewer as there are more "
-             "workers (strong scaling); 0: workers times --batch. Needs costs of several batches"},
+     .help = "images per step of all workers together, who share them out evenly (strong scaling); "
+             "0: workers times --batch. Needs costs of several batches"},
     {.name = "bucket-mb",
      FIELD(REAL, bucket_mb),
      .fallback = "1",

@@ -183,14 +183,14 @@ static void add_lost(const struct launcher *launcher, struct findings *findings)
     }
 }
 
-/* Without it, what follows would look like a host that lacks something. */
+/* Whether this host has the ssh that reaches others. If not, they would seem to lack something. */
 static enum status check_ssh(const struct host_options *options)
 {
     char program[sizeof(options->ssh)];
     const char *begin = options->ssh + strspn(options->ssh, " \t");
     snprintf(program, sizeof(program), "%.*s", (int)strcspn(begin, " \t"), begin);
     if (program[0] == '\0' || programs_have(program)) {
-        return STATUS_OK; // no command at all is said for each host
+        return STATUS_OK; // ssh_command_make refuses an empty command
     }
     log_error("there is no program %.200s%s, and other hosts are reached by it: install it "
               "(package openssh-client), or name another command with --ssh",

@@ -18,8 +18,8 @@ void launch_tell(struct launch *launch, const char *kind, const char *cause,
 /* Tells the coordinator of ends that it has not heard of, and plans restarts. */
 void launch_note_ends(struct launch *launch);
 
-/* Notes that the job goes on without the members of whose ends the coordinator has heard: it has
- * taken so many lines. It may still count on those that have ended since. */
+/* Notes that the job goes on without the members of whose ends the coordinator has heard. `heard`:
+ * lines that it had taken when it said so. It may still count on members of later lines. */
 void launch_settle_ends(struct launch *launch, uint32_t heard);
 
 /* Forgets what was to end the job, so that the coordinator hears of all ends again: of members that

@@ -43,7 +43,7 @@ struct launch {
     struct attention attention;              // to its signs of life
     uint64_t old_summary;                    // see last_summary_stamp
 
-    uint32_t told; // lines, of ends above all, that this coordinator was told
+    uint32_t told; // lines that this coordinator was told: of ends, and of why the job ends
 
     // Why the job ends, as the coordinator was told. "": not known here.
     char cause[OPTION_ERROR_BYTES];

@@ -161,9 +161,8 @@ static void take_stop(const struct members *members, struct member *member, int 
     }
 }
 
-/* What a coordinator says behind its endpoint: see ps-server/launcher/signs.h. Returns whether it
- * was that.
- */
+/* What a coordinator says behind its endpoint (ps-server/launcher/signs.h). Returns whether it was
+ * that. */
 static bool take_sign(struct member *member, const char *text)
 {
     static const char alive[] = "alive ";

@@ -30,11 +30,11 @@ struct member {
     int result;           // as waitpid gives it, if it is over and not lost
     int log_fd;           // where its lines go; -1: its agent writes the log itself
     bool is_noted;        // its end has been looked at
-    uint32_t told;        // then: lines that the coordinator had been told by then
+    uint32_t told;        // if so: launch->told at that time
     bool is_settled;      // the job has gone on without it
     uint64_t restart_ms;  // when it is started again; 0: it is not
     bool is_replacement;  // then, for a join of --fault
-    bool is_offered;      // it can be, as the coordinator was told, which has not answered
+    bool is_offered;      // the coordinator was told that it can be started again; no answer yet
     bool is_again;        // it was started again
     bool is_missed;       // its program's job was completed without it
 };

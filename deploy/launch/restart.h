@@ -29,14 +29,14 @@ bool restart_may_start_workers(const struct launch *launch);
 void restart_plan_worker(struct launch *launch, struct member *member);
 
 /* Finds where a member that was killed, or asked to end before the job has begun, could be started
- * again if the coordinator has a place for
- * it: a worker whose host is lost is moved to another one. Until the coordinator has answered, a
- * restart is kept for the member. False: it is not started again. */
+ * again if the coordinator has a place for it: a worker whose host is lost is moved to another one.
+ * Until the coordinator has answered, a restart is kept for the member. False: it is not started
+ * again. */
 bool restart_find_place(struct launch *launch, struct member *member);
 
 /* A line of the coordinator: the answer to that (see ps-server/launcher/launcher_news.h), after
- * which the member is started again and the job is as before; or that the job trains, or ends, and
- * then nobody is started again any more (ps-server/launcher/signs.h). False: it is something else.
+ * which the member is started again and the job is as before; or what the job does
+ * (ps-server/launcher/signs.h): once it ends, nobody is started again. False: it is something else.
  */
 bool restart_take_answer(struct launch *launch, const char *line);
 

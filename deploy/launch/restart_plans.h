@@ -28,16 +28,16 @@ void restart_plans_end_offers(struct launch *launch);
 /* The job ends: nobody is started again. */
 void restart_plans_forget(struct launch *launch);
 
-/* Forgets plans for which no restart is left. */
+/* Forgets plans for which no restart is left, of the last members first. */
 void restart_plans_drop(struct launch *launch);
 
 /* A restart was made. */
 void restart_plans_note(struct launch *launch);
 
-/* Those that were made a short time ago, one soon after the other. */
+/* Restarts that were made a short time ago, one soon after the other. */
 uint32_t restart_plans_recent(const struct launch *launch);
 
-/* The pause after as many restarts in a short time. */
+/* The pause in milliseconds before a restart, after `recent` ones in a short time. */
 uint64_t restart_plans_pause_ms(uint32_t recent);
 
 #endif

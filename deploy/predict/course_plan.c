@@ -122,6 +122,7 @@ static enum reduction_kind reduction_kind(const struct course *course)
     return REDUCTION_RING;
 }
 
+/* Whether all buckets are added up directly, if they are by one algorithm. */
 static bool is_direct(const struct course *course)
 {
     return course->parts == 0 && course->algorithms[0] == ALL_REDUCE_DIRECT;
@@ -221,9 +222,10 @@ static double error_of_backup(const struct course *course)
                : BACKUP_SEEN + off * served_s / (served_s + costs_compute_s(course->costs));
 }
 
-/* Whether messages of workers wait for slices of those that compute, which hops that stand for
- * several do otherwise than these. With servers, workers of a sample have the messages that they
- * have in the whole job. Only those that compute with one thread have slices (cores.h). */
+/* Whether messages of workers wait for slices of those that compute. A message of a ring that
+ * stands for several waits once, and not as often as these would. With servers, a worker of a
+ * sample has all of its messages. Only workers that compute with one thread have slices (cores.h).
+ */
 static bool waits_for_slices(const struct course *course)
 {
     const struct costs *costs = course->costs;
@@ -248,7 +250,7 @@ static double error_of_sample(const struct course *course, bool has_delays)
     }
     // Of a sample's messages more go within a host, where threads handle no bytes.
     uint32_t places_max = course->costs->message_bandwidth > 0 ? 1 : UINT32_MAX;
-    bool is_far =
+    bool is_unbounded =
         is_direct(course) && !sample_may_be_direct(course->whole, job->workers, course->hosts,
                                                    course->estimate.sample, places_max);
     // A rank that is slower need not be alike to the one of the sample that stands for it.
@@ -258,7 +260,7 @@ static double error_of_sample(const struct course *course, bool has_delays)
     // A worker beside a server is late often, for which others wait, or which they leave behind.
     bool is_beside = (job->backup > 0 || job->mode.kind == MODE_PS_SSP) &&
                      sample_is_beside(job->workers, course->parts, course->hosts);
-    if (is_mixed || is_far || is_unlike || is_beside || waits_for_slices(course) ||
+    if (is_mixed || is_unbounded || is_unlike || is_beside || waits_for_slices(course) ||
         (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
         return (double)INFINITY;
     }

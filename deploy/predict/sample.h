@@ -52,13 +52,14 @@ void sample_place(const struct network *network, uint32_t workers, uint32_t coun
 enum status sample_ring(const struct network *network, double hops_each,
                         struct reduction *ret_reduction);
 
-/* Whether a sample of so many may add up directly: below one switch, on two hosts at least, each
- * with so many workers at most. With cores no bound is known. */
+/* Whether it is known how far a sample of `count` workers is off that add up directly: below one
+ * switch, without cores, on two hosts at least, each with at most `places_max` workers. hosts:
+ * (workers). */
 bool sample_may_be_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
                           uint32_t count, uint32_t places_max);
 
-/* The same where all send to all directly: links have the part that pairs of the sample have of all
- * pairs. hosts: (count). */
+/* The same where all send to all directly: a host's link has the share that the messages of the
+ * sample have of its messages in the whole job. hosts: (count). */
 enum status sample_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
                           uint32_t count, struct reduction *ret_reduction);
 

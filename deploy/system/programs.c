@@ -49,11 +49,15 @@ static bool is_program(const char *path)
     return stat(path, &of) == 0 && S_ISREG(of.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Whether one of the folders of PATH has it. */
+/* Whether one of the folders of PATH has it; without PATH, one of those in which execvp looks then.
+ */
 static bool is_on_path(const char *name)
 {
-    char path[PROGRAMS_PATH_MAX];
+    char path[PROGRAMS_PATH_MAX], usual[PROGRAMS_PATH_MAX] = "";
     const char *at = getenv("PATH"); // NOLINT(concurrency-mt-unsafe): nobody changes it
+    if (at == NULL && confstr(_CS_PATH, usual, sizeof(usual)) > 0) {
+        at = usual;
+    }
     while (at != NULL && *at != '\0') {
         int size = (int)strcspn(at, ":");
         snprintf(path, sizeof(path), "%.*s/%s", size, at, name);

@@ -18,7 +18,7 @@ struct programs {
 void programs_find_own(char *ret_path, size_t path_size);
 
 /* Whether this host has a program that a command begins with: at its path, or, if it is a name
- * alone, in the folders of PATH. */
+ * alone, in the folders of PATH, or, without PATH, in those of the system. */
 bool programs_have(const char *program);
 
 /* Beside this program (build tree, or installed), or in RINGSIDE_LIBEXEC. Logs. */

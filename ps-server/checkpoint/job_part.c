@@ -247,23 +247,30 @@ static enum status read_open(const json_t *open, struct job_part *part)
     return STATUS_OK;
 }
 
-/* What servers had counted; nothing in checkpoints of before it was written. */
+// Of what servers have counted. Scaled to other shards it still fits (staleness_scale).
+#define COUNTED_MAX (INT64_C(1) << 53)
+
+/* What servers had counted; checkpoints of older programs have nothing of it. */
 static enum status read_counted(const json_t *tree, struct results *results)
 {
     uint64_t counts[STALENESS_BINS];
     const json_t *list = json_object_get(tree, "staleness");
     size_t bins = json_array_size(list);
     double sum = real_of(tree, "sum");
-    uint64_t shards = count_of(tree, "shards");
-    if (bins > STALENESS_BINS || shards > UINT32_MAX || !(sum >= 0) || isinf(sum)) {
+    uint64_t shards = count_of(tree, "shards"), late = count_of(tree, "late");
+    if (bins > STALENESS_BINS || shards > JOB_SERVERS_MAX || late > COUNTED_MAX || !(sum >= 0) ||
+        isinf(sum)) {
         return STATUS_INVALID;
     }
     for (size_t i = 0; i < bins; i++) {
         json_int_t count = json_integer_value(json_array_get(list, i));
+        if (count > COUNTED_MAX) {
+            return STATUS_INVALID;
+        }
         counts[i] = count > 0 ? (uint64_t)count : 0;
     }
-    results->shard_count = (uint32_t)shards; // whose own results nobody needs
-    results->late_count = count_of(tree, "late");
+    results->shard_count = (uint32_t)shards; // of which there are no results
+    results->late_count = late;
     staleness_add_counts(&results->staleness, counts, (uint32_t)bins, sum, count_of(tree, "max"));
     return STATUS_OK;
 }

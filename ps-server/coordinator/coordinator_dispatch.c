@@ -220,8 +220,8 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     snprintf(sentence, sizeof(sentence), "%s %u (host %s, pid %llu) left: %s",
              role_name(from->role), slot->number, slot->host, (unsigned long long)slot->process_id,
              message->text);
-    bool is_own = from->role == ROLE_WORKER && job_is_external(coordinator->job);
-    if (reason == STATUS_INTERRUPTED && !is_own &&
+    bool is_users_program = from->role == ROLE_WORKER && job_is_external(coordinator->job);
+    if (reason == STATUS_INTERRUPTED && !is_users_program &&
         handshake_vacate(coordinator, from, sentence, now_ms)) {
         return; // its host may have asked for it, and starts it elsewhere
     }

@@ -99,8 +99,8 @@ void generation_note_lost(struct coordinator *coordinator, const struct sender *
 void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
                             const struct sender *lost, uint64_t now_ms);
 
-/* Nobody is lost, and all members join the next generation, for the reason that the sentence is:
- * training stands still since then. */
+/* Nobody is lost, but all members join the next generation. The sentence says why. Training stands
+ * still since `since_ms`. */
 void generation_renew(struct coordinator *coordinator, const char *sentence, uint64_t since_ms,
                       uint64_t now_ms);
 
@@ -108,7 +108,8 @@ void generation_renew(struct coordinator *coordinator, const char *sentence, uin
  * program that commits, those that are DONE have done their part. */
 bool generation_slot_is_left(const struct job *job, const struct slot *slot);
 
-/* Whether no thread of the server process, of so many, is gone, or is `lost`. */
+/* Whether all threads of the server process, one of `processes`, take part from now on: none of
+ * their slots is GONE, or is `lost` (NULL: none). */
 bool generation_server_is_left(const struct membership *membership, uint32_t processes,
                                uint32_t process, const struct slot *lost);
 

@@ -7,9 +7,9 @@
  *     busy           it does something that may take longer, until it says that it is alive again
  *     await worker 2 somebody may take the place of this member, which was lost before the start
  *     training       the job trains: before that it has nothing to go on from
- *     renewed 7      the job goes on without those of whose ends the launcher has told in its first
- * 7 lines: the next generation has begun, or none counts on them ending         the job ends:
- * whoever is started again now comes too late
+ *     renewed 7      the launcher has told of ends in its first 7 lines: the job goes on without
+ *                    those processes
+ *     ending         the job ends: whoever is started again now comes too late
  *
  * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
  * would have to wait: the reader may be stopped. */
@@ -24,7 +24,7 @@
 struct signs {
     int fd; // -1: nobody listens
     uint64_t said_ms;
-    uint32_t renewed;           // lines of which it has last said so
+    uint32_t renewed;           // the number that it has last said with "renewed"
     bool is_busy, trains, ends; // it has said so
 };
 
@@ -43,8 +43,9 @@ void signs_await(struct signs *signs, const char *role, uint32_t number);
 /* The job trains. Without effect when it was said. */
 void signs_training(struct signs *signs);
 
-/* The job goes on without those that the launcher has told of in its first `heard` lines. Without
- * effect when that was said. */
+/* The job goes on without the processes of whose ends the launcher has told in its first `heard`
+ * lines. Without effect if that was said. Does not log: if nobody hears it, the next coordinator
+ * waits longer for those processes. */
 void signs_renewed(struct signs *signs, uint32_t heard);
 
 /* The job ends. As signs_training. */

@@ -7,9 +7,8 @@
 #include <jansson.h>
 
 /* A tree that the caller owns, or NULL if there is no memory. `given`: the job as somebody has
- * asked for it, whatever it has lost since. `program` is the command line of a program of its own;
- * NULL or
- * "": not known. */
+ * asked for it, whatever it has lost since. `program`: the command line of a program of its own;
+ * NULL or "": not known. */
 json_t *job_record_json(const struct coordinator *coordinator, const struct job *given,
                         const char *program);
 

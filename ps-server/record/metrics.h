@@ -49,9 +49,9 @@ uint64_t metrics_interval(const struct metrics *metrics, uint64_t step);
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
                  uint64_t now_ms);
 
-/* What a sum of reports has beside so many of its steps, whose losses have that sum, each the mean
- * of its images; of what else it adds up, as much as belongs to those steps. It still is_repeated.
- * False: nothing. */
+/* What a sum of reports has besides `steps` of its steps, which lines have. `loss_steps`: the sum
+ * of the losses of these steps, each the mean of its images. Of all other sums the rest has its
+ * share by steps, and `is_repeated` stays. False: there is no rest. */
 bool metrics_rest(const struct wire_report *report, uint64_t steps, double loss_steps,
                   struct wire_report *ret_rest);
 

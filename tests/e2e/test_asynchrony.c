@@ -98,7 +98,7 @@ static void a_seeded_job_has_the_staleness_that_was_drawn(void **state)
 }
 
 /* Each update counts once, also those of before the copy that the job goes on from. */
-static void a_loss_changes_nothing_of_that(void **state)
+static void a_loss_leaves_the_staleness_as_it_was_drawn(void **state)
 {
     (void)state;
     const char *const args[] = {"--mode",
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
             a_seeded_order_has_the_same_bits_whoever_computes_it_and_however_it_travels),
         cmocka_unit_test(one_worker_without_staleness_is_local),
         cmocka_unit_test(a_seeded_job_has_the_staleness_that_was_drawn),
-        cmocka_unit_test(a_loss_changes_nothing_of_that),
+        cmocka_unit_test(a_loss_leaves_the_staleness_as_it_was_drawn),
         cmocka_unit_test(an_unsynchronised_job_makes_every_update_once),
         cmocka_unit_test(rounds_of_local_steps_go_on_at_every_mark),
     };

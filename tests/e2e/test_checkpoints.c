@@ -246,8 +246,6 @@ static void read_all(const char *path, unsigned char *ret_bytes, uint64_t size)
     fclose(file);
 }
 
-/* A checkpoint that does not describe its model is described by a worker, with the same result. The
- * name of the file says which kind it is. */
 static void write_program(const char *folder, const char *name, const char *script)
 {
     char path[PATH_SIZE];
@@ -259,8 +257,8 @@ static void write_program(const char *folder, const char *name, const char *scri
     assert_int_equal(chmod(path, 0700), 0);
 }
 
-/* As a job does that goes on. The worker is one that removes what it is to read, the first time;
- * what is there then has the name of one that a newer one replaces. */
+/* A job that goes on removes its older checkpoints. Here the worker's program does: the first time
+ * it gives what it is to read the name of one that a newer one replaces. */
 static void a_checkpoint_that_is_removed_while_it_is_read_is_looked_for_again(void **state)
 {
     (void)state;
@@ -287,6 +285,8 @@ static void a_checkpoint_that_is_removed_while_it_is_read_is_looked_for_again(vo
     programs_remove_folder(folder);
 }
 
+/* A checkpoint that does not describe its model is described by a worker, with the same result. The
+ * name of the file says which kind it is. */
 static void an_export_does_not_depend_on_who_describes_the_model(void **state)
 {
     (void)state;

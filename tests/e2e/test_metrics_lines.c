@@ -86,7 +86,8 @@ static struct found run(const char *const *more, bool is_race)
         assert_int_equal(found.step[rank], STEPS);
     }
     // In a race some gradients may come too late.
-    assert_true(is_race ? found.steps >= WORKERS * STEPS : found.steps == WORKERS * STEPS);
+    const json_int_t all = (json_int_t)WORKERS * STEPS;
+    assert_true(is_race ? found.steps >= all : found.steps == all);
     return found;
 }
 

@@ -80,8 +80,12 @@ void quantity_format(double value, enum quantity quantity, char ret_text[QUANTIT
 
 enum status fields_refuse(const struct fields *fields, const char *name, const char *why)
 {
-    log_error("%s: %s%s%s %s", fields->file, fields->place, fields->place[0] != '\0' ? "." : "",
-              name, why);
+    // Names and values of the file are printed on terminals, which obey control characters.
+    char text[512];
+    snprintf(text, sizeof(text), "%s%s%s %s", fields->place, fields->place[0] != '\0' ? "." : "",
+             name, why);
+    printable_make_utf8(text);
+    log_error("%s: %s", fields->file, text);
     return STATUS_INVALID;
 }
 

@@ -9,8 +9,8 @@
 
 struct machine;
 
-/* Gives all machines holders of their cores, which `cores` frees. Where a thread stands for
- * several, these share cores evenly instead. */
+/* Gives machines the list of who has each core, which `cores` frees. Not where a thread
+ * that computes stands for several: these share cores evenly. */
 enum status core_slices_allocate(struct cores *cores, uint32_t processes);
 
 /* A runner that had nothing to do has got work: gives it a core, or lets it wait. */

@@ -104,7 +104,8 @@ static void send_bytes(struct course *course, const struct packet *packet, doubl
     engine_send(course->engine, &copy);
 }
 
-/* How many encoded segments this one of a sample stands for: a worker has one mean of its own. */
+/* How many segments a worker of a sample encodes where it has this one. Directly, it sends the same
+ * mean to all, which it has encoded once. */
 static double encoded_each(const struct course *course, const struct packet *packet)
 {
     const struct ring *ring = course->exchange;

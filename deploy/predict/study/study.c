@@ -116,7 +116,7 @@ struct prediction_extent study_extent(const struct study *study)
         .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX};
 }
 
-/* Counts the images of shares that differ, of which costs are those of the largest. */
+/* Where shares of a global batch differ, costs are those of the largest, but fewer images count. */
 static enum status predict(const struct study *study, const struct basis *basis,
                            const struct prediction_extent *extent,
                            struct prediction *ret_prediction)
@@ -218,7 +218,7 @@ static enum status find_alone(const struct study *study, const struct study_poin
     const struct prediction_extent extent = study_extent(study);
     const struct study_point one = {
         .design = point->design, .workers = 1, .what_if = point->what_if};
-    struct basis *whole = NULL; // NULL: the worker has the same batch as beside others
+    struct basis *whole = NULL; // with all of a global batch; NULL: the same batch as beside others
     struct job job = basis->job;
     struct prediction alone;
     job.mode.kind = MODE_RING;
@@ -231,14 +231,17 @@ static enum status find_alone(const struct study *study, const struct study_poin
         status = prediction_make(&job, costs, &basis->network, &extent, &alone);
     }
     basis_destroy(whole);
-    if (status == STATUS_OK && alone.step_s <= 0) {
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (alone.step_s <= 0) {
         log_error("%s: a step of one worker takes no time; give its layers forward and backward "
                   "times",
                   study->costs_file);
         return STATUS_INVALID;
     }
     *ret_images_per_s = alone.images_per_s;
-    return status;
+    return STATUS_OK;
 }
 
 /* Predictions that a point and its limiter take. 0: no memory. */

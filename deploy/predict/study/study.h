@@ -85,8 +85,9 @@ void study_finish(struct study *study);
 enum status study_measure(const struct study *study, const struct basis *basis,
                           struct study_point *point);
 
-/* How a point is predicted with other costs, to see what these change: as it was made, or, if that
- * takes long, in fewer steps and in small. ret_base: the point itself in this extent. Logs. */
+/* Before a point is predicted with other costs, to see what these change. ret_extent: as the point
+ * was made, or, if that takes long, in fewer steps and in small. ret_base: the point itself, in
+ * that extent. Logs. */
 enum status study_begin_changes(const struct study *study, const struct basis *basis,
                                 const struct prediction *made, struct prediction_extent *ret_extent,
                                 struct prediction *ret_base);

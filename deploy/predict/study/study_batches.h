@@ -17,11 +17,11 @@
 /* Whether the study has one. Otherwise all workers have the batch of its costs. */
 bool study_is_strong(const struct study *study);
 
-/* Images of a worker's step, of those that have most; and of all workers in the mean. */
+/* Images of a worker's step: of the worker that has most, and the mean of all workers. */
 uint32_t study_batch(const struct study *study, uint32_t workers);
 double study_mean_batch(const struct study *study, uint32_t workers);
 
-/* The costs of a worker's step. */
+/* The costs of a worker's step, of the worker that has most images. After study_check_batches. */
 void study_find_costs(const struct study *study, uint32_t workers, struct costs *ret_costs);
 
 /* Whether each of the study's numbers of workers can share the global batch, and times of the
@@ -42,7 +42,7 @@ void study_batch_cell(const struct study *study, uint32_t workers,
 void study_batches_add_json(const struct study *study, json_t *object);
 void study_batch_add_json(const struct study *study, uint32_t workers, json_t *object);
 
-/* Whether no run had the batch of some number of workers. */
+/* Whether the times of some number of workers are on a line, since no run had their batch. */
 bool study_has_lines(const struct study *study);
 
 #endif

@@ -110,12 +110,13 @@ enum status study_find_interval(const struct study *study, const struct basis *b
     struct prediction_extent extent;
     struct prediction base;
     double squares = 0, change = 0;
-    enum status status = STATUS_OK;
     point->has_interval = study_knows_errors(&basis->costs, &basis->network);
-    list_sources(basis, sources);
-    if (point->has_interval) {
-        status = study_begin_changes(study, basis, &point->made, &extent, &base);
+    point->images_per_s_low = point->images_per_s_high = point->made.images_per_s;
+    if (!point->has_interval) {
+        return STATUS_OK;
     }
+    list_sources(basis, sources);
+    enum status status = study_begin_changes(study, basis, &point->made, &extent, &base);
     for (size_t i = 0; i < SOURCES && status == STATUS_OK; i++) {
         if (sources[i].error > 0) {
             status = find_change(basis, &extent, &sources[i], base.step_s, &change);

@@ -189,7 +189,7 @@ static void one_that_was_asked_to_end_before_the_start_can_be_started_again(void
 }
 
 /* What its own end means, only it knows. */
-static void a_program_of_its_own_that_was_asked_to_end_is_not(void **state)
+static void a_program_of_its_own_that_was_asked_to_end_is_not_started_again(void **state)
 {
     (void)state;
     static const char *const program[] = {"train", NULL};
@@ -245,7 +245,7 @@ int main(void)
         ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),
         ENDS_TEST(no_more_can_be_started_again_than_restarts_are_left),
         ENDS_TEST(one_that_was_asked_to_end_before_the_start_can_be_started_again),
-        ENDS_TEST(a_program_of_its_own_that_was_asked_to_end_is_not),
+        ENDS_TEST(a_program_of_its_own_that_was_asked_to_end_is_not_started_again),
         ENDS_TEST(what_was_offered_in_vain_is_left_for_others),
         ENDS_TEST(ends_are_forgotten_but_for_those_of_planned_restarts),
     };

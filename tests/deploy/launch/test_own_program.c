@@ -60,6 +60,18 @@ static void a_job_is_named_after_its_program_or_script(void **state)
     assert_int_equal(strlen(job.model), sizeof(job.model) - 1);
 }
 
+/* As whoever starts it does: execvp. */
+static void without_a_path_a_program_is_looked_for_where_the_system_has_its_own(void **state)
+{
+    (void)state;
+    const char *path = getenv("PATH"); // NOLINT(concurrency-mt-unsafe): one thread
+    char kept[4096];
+    snprintf(kept, sizeof(kept), "%s", path != NULL ? path : "/bin:/usr/bin");
+    unsetenv("PATH"); // NOLINT(concurrency-mt-unsafe)
+    check_name((const char *const[]){"sh", NULL}, "external:sh");
+    setenv("PATH", kept, 1); // NOLINT(concurrency-mt-unsafe)
+}
+
 static void a_name_that_was_given_stays(void **state)
 {
     (void)state;
@@ -237,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_line_is_cut_at_its_first_dashes),
         cmocka_unit_test(a_job_is_named_after_its_program_or_script),
+        cmocka_unit_test(without_a_path_a_program_is_looked_for_where_the_system_has_its_own),
         cmocka_unit_test(a_name_that_was_given_stays),
         cmocka_unit_test(what_cannot_be_started_is_refused),
         cmocka_unit_test_setup(a_process_is_told_its_place_in_the_job, set_up),

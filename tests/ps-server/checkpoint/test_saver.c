@@ -126,7 +126,7 @@ static void one_that_is_not_whole_ends_with_why_and_the_next_one_is_written(void
     temp_folder_destroy(folder);
 }
 
-static void it_is_told_that_the_folder_was_moved(void **state)
+static void that_the_folder_was_moved_is_told(void **state)
 {
     (void)state;
     char *top = temp_folder_create(), folder[512], aside[512];
@@ -182,7 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_stored_and_committed_can_be_read),
         cmocka_unit_test(one_that_is_not_whole_ends_with_why_and_the_next_one_is_written),
-        cmocka_unit_test(it_is_told_that_the_folder_was_moved),
+        cmocka_unit_test(that_the_folder_was_moved_is_told),
         cmocka_unit_test(what_was_given_up_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
