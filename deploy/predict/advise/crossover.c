@@ -179,12 +179,37 @@ struct search {
     struct crossover *list;
 };
 
+/* How many of the numbers of workers come before one of which a point is too large. */
+static size_t count_made(const struct pair *pair)
+{
+    const struct study *study = pair->study;
+    size_t count = 0;
+    for (; count < study->worker_count; count++) {
+        uint32_t workers = study->workers[count];
+        const struct study_point *first = find_point(pair, pair->crossover->first, workers);
+        const struct study_point *second = find_point(pair, pair->crossover->second, workers);
+        if ((first != NULL && first->is_too_large) || (second != NULL && second->is_too_large)) {
+            break;
+        }
+    }
+    return count;
+}
+
+/* Behind a point that is too large, and before it, nobody looks. */
 static enum status search_pair(void *context, size_t index)
 {
     const struct search *search = context;
-    struct pair pair = {search->study, search->memo, &search->list[index]};
-    return crossover_search(search->study->workers, search->study->worker_count, measure_pair,
-                            &pair, &search->list[index]);
+    const struct study *study = search->study;
+    struct crossover *crossover = &search->list[index];
+    struct pair pair = {study, search->memo, crossover};
+    size_t count = count_made(&pair);
+    if (count > 0) {
+        return crossover_search(study->workers, count, measure_pair, &pair, crossover);
+    }
+    crossover->workers_last = study->workers[0];
+    crossover->rates_last = (struct crossover_rates){-1, -1};
+    add_turn(crossover, crossover->workers_last, &crossover->rates_last);
+    return STATUS_OK;
 }
 
 /* Pairs of one measure with one change. Returns how many there are. */
