@@ -222,7 +222,8 @@ static size_t list_pairs(const struct study *study, const struct what_if *what_i
             list[count++] = (struct crossover){.first = study->designs[a],
                                                .second = study->designs[b],
                                                .what_if = what_if,
-                                               .is_of_target = is_of_target};
+                                               .is_of_target = is_of_target,
+                                               .global_batch = study->job.global_batch};
         }
     }
     return count;
@@ -285,6 +286,16 @@ static double lead_percent(const struct crossover_rates *rates)
     return least > 0 ? 100 * (most / least - 1) : 0;
 }
 
+/* Behind a number of workers that nobody asked for: that they cannot share the batch evenly. */
+static void print_share(const struct crossover *crossover, uint32_t workers, FILE *stream)
+{
+    uint32_t all = crossover->global_batch;
+    if (all % workers > 0) {
+        fprintf(stream, " [%u images are not divisible by %u workers: some have %u, some %u]", all,
+                workers, all / workers + 1, all / workers);
+    }
+}
+
 static void print_one(const struct crossover *crossover, FILE *stream)
 {
     const struct crossover_turn *first = &crossover->turns[0];
@@ -316,6 +327,7 @@ static void print_one(const struct crossover *crossover, FILE *stream)
         if (turn->ahead != CROSSOVER_UNKNOWN) {
             fprintf(stream, " (by %.1f %%)", lead_percent(&turn->rates));
         }
+        print_share(crossover, turn->workers, stream);
     }
     if (ahead(&crossover->rates_last) == CROSSOVER_UNKNOWN) {
         fprintf(stream, "\n");
