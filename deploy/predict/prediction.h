@@ -52,6 +52,7 @@ struct prediction_estimate {
     uint32_t sample;        // workers that stand for all (sample.h); 0: not so
     uint32_t sample_backup; // backup workers among them
     double reduced_work;    // of what is made in small
+    const char *obstacle;   // to that, where no bound is known; NULL: none that has a name. Static
 };
 
 /* Before prediction_make, which does as it says. Logs. */

@@ -276,7 +276,7 @@ static enum status tell_if_long(const struct study *study, const struct basis *b
 {
     const struct prediction_extent extent = study_extent(study);
     struct prediction_estimate estimate;
-    char advice[80] = "";
+    char advice[160];
     double seconds = 0;
     enum status status =
         prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &estimate);
@@ -287,6 +287,10 @@ static enum status tell_if_long(const struct study *study, const struct basis *b
     if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
         snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
                  100 * estimate.reduction_error);
+    } else {
+        snprintf(advice, sizeof(advice), "; --approximate has no bound for that: %s",
+                 estimate.obstacle != NULL ? estimate.obstacle
+                                           : "docs/PREDICT.md says where it has");
     }
     if (seconds > STUDY_LONG_S) {
         log_warn("%s among %u workers: simulating all of them takes more than %.0f s%s",
