@@ -204,6 +204,9 @@ static enum status predict(const struct predict_options *options, struct study *
     if (status != STATUS_OK && is_new) {
         folder_remove(options->out); // a part of a report is no result
     }
+    if (status == STATUS_OK && !study_is_whole(study)) {
+        status = STATUS_NO_MEMORY; // the others are made
+    }
     convergence_finish(&convergence);
     network_finish(&network);
     return status;

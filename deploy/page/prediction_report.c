@@ -42,6 +42,11 @@ static void write_row(FILE *file, const struct study *study, const struct study_
         write_cell(file, what_if);
     }
     write_cell(file, study_design_text(point->design).text);
+    if (point->is_too_large) {
+        fprintf(file, "<td>%u</td><td colspan=\"%d\">%s</td></tr>\n", point->workers,
+                study->convergence != NULL ? 9 : 8, STUDY_TOO_LARGE);
+        return;
+    }
     fprintf(file,
             "<td>%u</td><td>%.1f</td><td>%.2f</td><td>%.1f</td><td>%.3f</td><td>%.3f</td>"
             "<td>%.3f</td><td>%.3f</td>",

@@ -67,6 +67,10 @@ static void write_efficiency(FILE *script, const struct study *study, size_t des
         const struct study_point *point = point_of(study, w, design);
         double low, high, percent = 100 * point->efficiency;
         prediction_plots_band(point, &low, &high);
+        if (point->is_too_large) {
+            fprintf(script, "\n"); // the line ends here
+            continue;
+        }
         fprintf(script, "%u %.6g %.6g %.6g\n", point->workers, percent, low * percent,
                 high * percent);
     }

@@ -87,7 +87,9 @@ struct course {
     uint64_t lead_max;                      // steps of a worker before the slowest
     uint32_t round_steps;                   // from one exchange to the next
     uint64_t updates, late; // with --backup: of all servers, and gradients that were dropped
+    double held_bytes;      // of messages that came too early
     bool is_out_of_memory;
+    bool is_too_large; // messages take more memory than the extent allows
 };
 
 /* Floats of a bucket have their final value at the worker of this index. */

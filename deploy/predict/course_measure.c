@@ -4,6 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+static enum status step(struct course *course)
+{
+    double most = course->extent->memory_max;
+    most = most > 0 ? most : PREDICTION_MEMORY_MAX;
+    course->is_too_large = engine_bytes(course->engine) + course->held_bytes > most;
+    return course->is_out_of_memory || course->is_too_large ? STATUS_NO_MEMORY
+                                                            : engine_step(course->engine);
+}
+
 /* Until all workers have made so many steps and begin the next, or all servers so many updates. */
 static enum status go_on(struct course *course, uint64_t steps)
 {
@@ -13,7 +22,7 @@ static enum status go_on(struct course *course, uint64_t steps)
     uint64_t wanted = counts_updates ? steps / course->round_steps * course->shards
                                      : (steps + 1) * course->simulated;
     while (*done < wanted && status == STATUS_OK) {
-        status = course->is_out_of_memory ? STATUS_NO_MEMORY : engine_step(course->engine);
+        status = step(course);
     }
     return status;
 }

@@ -338,6 +338,9 @@ static void choose_reduction(struct course *course, bool has_delays)
         estimate->reduction_error = error;
     } else {
         estimate->sample = 0;
+        estimate->obstacle =
+            sample_beside_obstacle(course->whole, course->job->workers, course->parts,
+                                   course->hosts, reduction_kind(course));
     }
     estimate->is_reduced = estimate->reduction_error <= course->extent->error_max;
     if (estimate->is_reduced) {

@@ -6,6 +6,7 @@
 #include "common/transport/send_buffer.h"
 #include "deploy/predict/course.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -400,6 +401,29 @@ enum status prediction_estimate(const struct job *job, const struct costs *costs
     return status;
 }
 
+/* Says what to do about a job whose messages take too much memory. */
+static void tell_too_large(const struct course *course)
+{
+    struct prediction_estimate small;
+    struct prediction_extent extent = *course->extent;
+    const struct job *job = course->whole_job;
+    double most = extent.memory_max > 0 ? extent.memory_max : PREDICTION_MEMORY_MAX;
+    char advice[80] = "", simulated[16] = "all";
+    extent.error_max = PREDICTION_ERROR_MAX_ASKED;
+    if (course->estimate.is_reduced) {
+        snprintf(simulated, sizeof(simulated), "%u", course->simulated);
+    } else if (prediction_estimate(job, course->costs, course->whole, &extent, &small) ==
+                   STATUS_OK &&
+               small.is_reduced) {
+        snprintf(advice, sizeof(advice), ", or --approximate, which may be off by %.0f %%",
+                 100 * small.reduction_error);
+    }
+    log_error("%s among %u workers: simulating %s of them takes more than %.3g GiB of memory; ask "
+              "for fewer workers%s",
+              mode_text(job->mode).text, job->workers, simulated, most / (1024.0 * 1024 * 1024),
+              advice);
+}
+
 enum status prediction_make(const struct job *job, const struct costs *costs,
                             const struct network *network, const struct prediction_extent *extent,
                             struct prediction *ret_prediction)
@@ -414,6 +438,9 @@ enum status prediction_make(const struct job *job, const struct costs *costs,
     }
     if (status == STATUS_OK) {
         status = course_measure(course, ret_prediction);
+    }
+    if (course->is_too_large) {
+        tell_too_large(course);
     }
     course_destroy(course);
     return status;

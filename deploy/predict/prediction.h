@@ -32,10 +32,13 @@ struct prediction_extent {
     uint32_t sample_min;    // workers that may stand for all; 0: by the kind of job
     double *link_bytes;     // (network.link_count) gets what goes over each link in a step, NAN
                             // where nobody who was simulated uses it; borrowed. NULL: not wanted
+    double memory_max;      // bytes that messages on their way may take; 0: PREDICTION_MEMORY_MAX
 };
 
 /* About one nanosecond for each is what a step takes. */
 #define PREDICTION_WORK_MAX 1e7
+
+#define PREDICTION_MEMORY_MAX (4.0 * 1024 * 1024 * 1024)
 
 /* Of what is made in small, and of what may be if that is asked for. */
 #define PREDICTION_ERROR_MAX       0.01
@@ -49,6 +52,7 @@ struct prediction_estimate {
     uint32_t sample;        // workers that stand for all (sample.h); 0: not so
     uint32_t sample_backup; // backup workers among them
     double reduced_work;    // of what is made in small
+    const char *obstacle;   // to that, where no bound is known; NULL: none that has a name. Static
 };
 
 /* Before prediction_make, which does as it says. Logs. */
@@ -57,7 +61,7 @@ enum status prediction_estimate(const struct job *job, const struct costs *costs
                                 const struct prediction_extent *extent,
                                 struct prediction_estimate *ret_estimate);
 
-/* Of a job in any mode but local. Logs. */
+/* Of a job in any mode but local. STATUS_NO_MEMORY, also if it takes more than it may. Logs. */
 enum status prediction_make(const struct job *job, const struct costs *costs,
                             const struct network *network, const struct prediction_extent *extent,
                             struct prediction *ret_prediction);

@@ -176,13 +176,27 @@ static uint32_t count_parts(const struct network *network, uint32_t workers, con
 /* Servers beside workers put more load on the links and cores of their hosts. In a sample such
  * servers get links of their own. With cores, the sample has to hold the workers beside them: in
  * ps-sync all wait for these; in ps-async they would be too large a part of it. */
-static bool allows_beside(const struct network *network, uint32_t workers, uint32_t servers,
-                          const uint32_t *hosts, enum reduction_kind kind, uint32_t end)
+const char *sample_beside_obstacle(const struct network *network, uint32_t workers,
+                                   uint32_t servers, const uint32_t *hosts,
+                                   enum reduction_kind kind)
 {
+    static_assert(BESIDE_WORKERS == 64, "a text below says it");
     bool has_cores = network->hosts[hosts[0]].cores > 0;
-    return end == 0 || (workers / servers >= BESIDE_WORKERS && are_alike(network, workers, hosts) &&
-                        are_below_one_switch(network, workers, hosts) &&
-                        (!has_cores || (kind == REDUCTION_SYNC && end <= workers / 2)));
+    uint32_t end = beside_end(workers, servers, hosts);
+    if (end == 0) {
+        return NULL;
+    }
+    return workers / servers < BESIDE_WORKERS
+               ? "servers on hosts of workers need 64 workers or more for each of them"
+           : !are_alike(network, workers, hosts)
+               ? "servers on hosts of workers need hosts that are alike"
+           : !are_below_one_switch(network, workers, hosts)
+               ? "servers on hosts of workers need one switch above all of them"
+           : has_cores && kind != REDUCTION_SYNC
+               ? "servers on hosts of workers with cores need ps-sync"
+           : has_cores && end > workers / 2
+               ? "servers on hosts of workers with cores need to be on the first half of them"
+               : NULL;
 }
 
 bool sample_is_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts)
@@ -198,7 +212,7 @@ uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t s
     bool is_flat = are_below_one_switch(network, workers, hosts);
     uint32_t end = beside_end(workers, servers, hosts);
     if (has_shared_machine(network, workers + servers, hosts) || network_has_bursts(network) ||
-        !allows_beside(network, workers, servers, hosts, kind, end) ||
+        sample_beside_obstacle(network, workers, servers, hosts, kind) != NULL ||
         (is_ring && has_loss(network, workers, hosts)) || (kind == REDUCTION_HALVING && !is_flat)) {
         return 0;
     }

@@ -41,6 +41,11 @@ uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t s
 /* Whether servers run on hosts of workers. */
 bool sample_is_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts);
 
+/* Why servers on hosts of workers leave no sample; NULL: they do, or there are none. Static. */
+const char *sample_beside_obstacle(const struct network *network, uint32_t workers,
+                                   uint32_t servers, const uint32_t *hosts,
+                                   enum reduction_kind kind);
+
 /* Whether such a sample has a part of each class, and not the first workers. */
 bool sample_has_classes(const struct network *network, uint32_t workers, const uint32_t *hosts,
                         uint32_t count);

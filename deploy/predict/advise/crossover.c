@@ -179,12 +179,37 @@ struct search {
     struct crossover *list;
 };
 
+/* How many of the numbers of workers come before one of which a point is too large. */
+static size_t count_made(const struct pair *pair)
+{
+    const struct study *study = pair->study;
+    size_t count = 0;
+    for (; count < study->worker_count; count++) {
+        uint32_t workers = study->workers[count];
+        const struct study_point *first = find_point(pair, pair->crossover->first, workers);
+        const struct study_point *second = find_point(pair, pair->crossover->second, workers);
+        if ((first != NULL && first->is_too_large) || (second != NULL && second->is_too_large)) {
+            break;
+        }
+    }
+    return count;
+}
+
+/* Behind a point that is too large, and before it, nobody looks. */
 static enum status search_pair(void *context, size_t index)
 {
     const struct search *search = context;
-    struct pair pair = {search->study, search->memo, &search->list[index]};
-    return crossover_search(search->study->workers, search->study->worker_count, measure_pair,
-                            &pair, &search->list[index]);
+    const struct study *study = search->study;
+    struct crossover *crossover = &search->list[index];
+    struct pair pair = {study, search->memo, crossover};
+    size_t count = count_made(&pair);
+    if (count > 0) {
+        return crossover_search(study->workers, count, measure_pair, &pair, crossover);
+    }
+    crossover->workers_last = study->workers[0];
+    crossover->rates_last = (struct crossover_rates){-1, -1};
+    add_turn(crossover, crossover->workers_last, &crossover->rates_last);
+    return STATUS_OK;
 }
 
 /* Pairs of one measure with one change. Returns how many there are. */
@@ -197,7 +222,8 @@ static size_t list_pairs(const struct study *study, const struct what_if *what_i
             list[count++] = (struct crossover){.first = study->designs[a],
                                                .second = study->designs[b],
                                                .what_if = what_if,
-                                               .is_of_target = is_of_target};
+                                               .is_of_target = is_of_target,
+                                               .global_batch = study->job.global_batch};
         }
     }
     return count;
@@ -260,6 +286,16 @@ static double lead_percent(const struct crossover_rates *rates)
     return least > 0 ? 100 * (most / least - 1) : 0;
 }
 
+/* Behind a number of workers that nobody asked for: that they cannot share the batch evenly. */
+static void print_share(const struct crossover *crossover, uint32_t workers, FILE *stream)
+{
+    uint32_t all = crossover->global_batch;
+    if (all % workers > 0) {
+        fprintf(stream, " [%u images are not divisible by %u workers: some have %u, some %u]", all,
+                workers, all / workers + 1, all / workers);
+    }
+}
+
 static void print_one(const struct crossover *crossover, FILE *stream)
 {
     const struct crossover_turn *first = &crossover->turns[0];
@@ -291,6 +327,7 @@ static void print_one(const struct crossover *crossover, FILE *stream)
         if (turn->ahead != CROSSOVER_UNKNOWN) {
             fprintf(stream, " (by %.1f %%)", lead_percent(&turn->rates));
         }
+        print_share(crossover, turn->workers, stream);
     }
     if (ahead(&crossover->rates_last) == CROSSOVER_UNKNOWN) {
         fprintf(stream, "\n");

@@ -33,6 +33,7 @@ struct crossover {
     struct study_design first, second;
     const struct what_if *what_if; // NULL: as things are; borrowed
     bool is_of_target;             // by time to target; otherwise by images/s
+    uint32_t global_batch;         // that all workers share; 0: none
     struct crossover_turn turns[CROSSOVER_TURNS_MAX];
     size_t turn_count;     // at least 1
     uint32_t workers_last; // of the numbers that were asked for

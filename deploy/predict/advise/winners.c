@@ -54,10 +54,18 @@ static enum status make_speed(void *context, size_t index)
     struct study_point point = {.design = study->designs[design],
                                 .workers = study->workers[workers]};
     enum status status = STATUS_OK;
+    const struct study_point *made = &study->points[workers * study->design_count + design];
+    grid->speeds[index] = 0;
+    if (made->is_too_large) {
+        return STATUS_OK;
+    }
     if (factor == 1) {
-        point.made = study->points[workers * study->design_count + design].made;
+        point.made = made->made;
     } else {
         status = predict(study, factor, &point);
+    }
+    if (status == STATUS_NO_MEMORY) {
+        return STATUS_OK; // not known
     }
     grid->speeds[index] = status == STATUS_OK ? speed_of(study, &point) : 0;
     return status;

@@ -89,6 +89,26 @@ enum status fields_refuse(const struct fields *fields, const char *name, const c
     return STATUS_INVALID;
 }
 
+/* Logs what some files begin with that have no JSON text. A pipe is read only once, so what it
+ * begins with is looked at in the stream. */
+static enum status check_begin(const char *file, FILE *stream)
+{
+    int first = getc(stream);
+    if (first == EOF && !ferror(stream)) {
+        log_error("%s is empty; see docs/PREDICT-FILES.md for its form", file);
+        return STATUS_INVALID;
+    }
+    // No JSON text begins with this byte, so nothing is lost where others follow.
+    if (first == 0xEF && getc(stream) == 0xBB && getc(stream) == 0xBF) {
+        log_error("%s cannot be read: it begins with a byte order mark of UTF-8 (bytes EF BB BF); "
+                  "save it without one",
+                  file);
+        return STATUS_INVALID;
+    }
+    (void)ungetc(first, stream);
+    return STATUS_OK;
+}
+
 enum status fields_load(const char *file, json_t **ret_object)
 {
     json_error_t error;
@@ -97,7 +117,17 @@ enum status fields_load(const char *file, json_t **ret_object)
         log_error("%s cannot be read: it is a folder; name a file", file);
         return STATUS_INVALID;
     }
-    json_t *object = json_load_file(file, JSON_REJECT_DUPLICATES, &error);
+    FILE *stream = fopen(file, "rbe");
+    if (stream == NULL) {
+        log_error("%s cannot be read: %m", file);
+        return STATUS_INVALID;
+    }
+    if (check_begin(file, stream) != STATUS_OK) {
+        fclose(stream);
+        return STATUS_INVALID;
+    }
+    json_t *object = json_loadf(stream, JSON_REJECT_DUPLICATES, &error);
+    fclose(stream);
     if (object == NULL) {
         char where[32] = "";
         if (error.line > 0) {

@@ -66,6 +66,13 @@ static uint32_t find_switch(const struct network *network, const char *name)
     return NETWORK_NONE;
 }
 
+static enum status refuse_switch(const struct fields *fields, const char *field, const char *name)
+{
+    char why[256];
+    snprintf(why, sizeof(why), "names no switch: \"switches\" has no '%s'", name);
+    return fields_refuse(fields, field, why);
+}
+
 static enum status read_switch(const char *file, json_t *object, size_t index,
                                struct network *network)
 {
@@ -123,9 +130,8 @@ static enum status connect_switch(const char *file, json_t *object, size_t index
                         : STATUS_OK;
     }
     own->above = status == STATUS_OK ? find_switch(network, to) : NETWORK_NONE;
-    return status == STATUS_OK && own->above == NETWORK_NONE
-               ? fields_refuse(&fields, "to", "names no switch")
-               : status;
+    return status == STATUS_OK && own->above == NETWORK_NONE ? refuse_switch(&fields, "to", to)
+                                                             : status;
 }
 
 struct host_group {
@@ -154,7 +160,7 @@ static enum status read_group(const struct fields *fields, const struct network 
         group->host.above = find_switch(network, above);
         snprintf(group->host.name, sizeof(group->host.name), "%s", name);
         status = group->host.above == NETWORK_NONE
-                     ? fields_refuse(fields, "switch", "names no switch")
+                     ? refuse_switch(fields, "switch", above)
                      : fields_number(fields, "count", 1, NETWORK_HOSTS_MAX, false, &group->count);
     }
     if (status == STATUS_OK) {

@@ -228,6 +228,12 @@ static inline void connections_link_bytes(const struct connection_table *table, 
     }
 }
 
+static inline double connections_bytes(const struct connection_table *table)
+{
+    return (double)table->count * sizeof(*table->list) +
+           (double)table->seat_count * sizeof(*table->seats);
+}
+
 static inline void connections_finish(struct connection_table *table)
 {
     free(table->list);

@@ -203,3 +203,8 @@ void cores_destroy(struct cores *cores)
     free(cores->items);
     free(cores);
 }
+
+double cores_bytes(const struct cores *cores)
+{
+    return (double)cores->item_count * sizeof(*cores->items);
+}

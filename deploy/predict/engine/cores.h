@@ -75,4 +75,7 @@ double cores_next_end(const struct cores *cores);
 /* Ends that, at its time. There has to be some. If it was a slice, the process is CORES_NOBODY. */
 struct cores_work cores_end_next(struct cores *cores, double now);
 
+/* Of what grows with work that waits. */
+double cores_bytes(const struct cores *cores);
+
 #endif

@@ -476,6 +476,13 @@ double engine_now(const struct engine *engine)
     return engine->now;
 }
 
+double engine_bytes(const struct engine *engine)
+{
+    return packets_bytes(&engine->store) + connections_bytes(&engine->connections) +
+           flows_bytes(engine->flows) + cores_bytes(engine->cores) +
+           (double)engine->events.count * sizeof(*engine->events.list);
+}
+
 void engine_link_bytes(const struct engine *engine, double *ret_bytes)
 {
     connections_link_bytes(&engine->connections, ret_bytes);

@@ -88,6 +88,9 @@ void engine_occupy(struct engine *engine, uint32_t process, double seconds);
 /* Handles the next event. STATUS_END_OF_DATA: there is none. STATUS_NO_MEMORY: nor room. */
 enum status engine_step(struct engine *engine);
 
+/* Memory of what grows while messages are on their way, as far as it is used. */
+double engine_bytes(const struct engine *engine);
+
 /* What went over each link of the network. */
 void engine_link_bytes(const struct engine *engine, double *ret_bytes);
 

@@ -92,6 +92,7 @@ struct flows {
     struct list open;           // those of them that are shared anew,
     struct share_heap unfilled; // and of these the ones that have unfrozen flows
     uint64_t order, mark;
+    double listed_bytes; // of the lists of flows, of all classes, and of those of classes
     bool is_out_of_memory;
 };
 

@@ -135,13 +135,23 @@ uint32_t flows_class_of(struct flows *flows, const struct network_route *route)
     return add_class(flows, links, count, most);
 }
 
+/* Makes room in a list that belongs to a class or a link, and counts it. */
+static bool grow_list(struct flows *flows, void **items, uint32_t count, uint32_t *room,
+                      size_t size)
+{
+    uint32_t before = *room;
+    bool has_room = array_has_room(items, count, room, size);
+    flows->listed_bytes += (double)(*room - before) * (double)size;
+    return has_room;
+}
+
 /* Puts a class into the lists of its links, as it has flows now. */
 static bool join_links(struct flows *flows, uint32_t index)
 {
     struct flow_class *class = &flows->classes[index];
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
-        if (!array_has_room((void **)&link->classes, link->count, &link->room, sizeof(index))) {
+        if (!grow_list(flows, (void **)&link->classes, link->count, &link->room, sizeof(index))) {
             return false;
         }
         class->places[i] = link->count;
@@ -186,8 +196,8 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
                  bool is_paced)
 {
     struct flow_class *class = &flows->classes[index];
-    if (!array_has_room((void **)&class->flows, class->count, &class->room,
-                        sizeof(*class->flows))) {
+    if (!grow_list(flows, (void **)&class->flows, class->count, &class->room,
+                   sizeof(*class->flows))) {
         return false;
     }
     serve(class, now);
@@ -214,6 +224,13 @@ bool flows_have_bursts(const struct flows *flows)
 void flows_expect(struct flows *flows, uint32_t index, bool is_expected)
 {
     flow_bursts_expect(flows, &flows->classes[index], is_expected);
+}
+
+double flows_bytes(const struct flows *flows)
+{
+    size_t each = sizeof(*flows->classes) + sizeof(*flows->heap);
+    return (double)flows->class_count * (double)each + flows->listed_bytes +
+           (double)flows->table_size * sizeof(*flows->table);
 }
 
 double flows_next_end(const struct flows *flows)

@@ -37,6 +37,9 @@ void flows_expect(struct flows *flows, uint32_t index, bool is_expected);
 /* Gives all flows their rates, if some have begun or ended. False if there is no memory. */
 bool flows_share(struct flows *flows, double now);
 
+/* Of all that grows with flows. */
+double flows_bytes(const struct flows *flows);
+
 /* When the next flow ends, at the rates of now; DBL_MAX: none does. */
 double flows_next_end(const struct flows *flows);
 

@@ -65,6 +65,11 @@ static inline bool packets_append(struct packet_store *store, struct packet_queu
     return was_empty;
 }
 
+static inline double packets_bytes(const struct packet_store *store)
+{
+    return (double)store->count * sizeof(*store->list);
+}
+
 static inline void packets_finish(struct packet_store *store)
 {
     free(store->list);

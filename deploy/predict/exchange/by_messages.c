@@ -248,6 +248,7 @@ static void take_held(struct course *course, uint32_t worker, uint32_t bucket)
         *at = held->next;
         take(course, &held->packet);
         free(held);
+        course->held_bytes -= sizeof(*held);
         at = &place_of(course, worker, bucket)->held; // it may be the turn of an earlier one
     }
 }
@@ -269,6 +270,7 @@ static void messages_deliver(void *owner, const struct packet *packet)
     while (*end != NULL) {
         end = &(*end)->next;
     }
+    course->held_bytes += sizeof(*held);
     *held = (struct held){.packet = *packet};
     *end = held;
 }

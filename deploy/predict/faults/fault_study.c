@@ -130,6 +130,9 @@ enum status fault_study_make(struct fault_study *faults)
     enum status status = STATUS_OK;
     for (size_t i = 0; i < faults->study->point_count && status == STATUS_OK; i++) {
         struct asked asked = {faults->study, &faults->study->points[i]};
+        if (asked.point->is_too_large) {
+            continue;
+        }
         const struct fault_job job = job_of(faults, asked.point);
         const struct fault_steps steps = {step_without, &asked};
         status = fault_course_make(&job, &faults->faults, &faults->study->costs->recovery, &steps,
@@ -180,6 +183,9 @@ void fault_study_print(const struct fault_study *faults, FILE *stream)
         const struct study_point *point = &faults->study->points[i];
         const struct fault_course *course = &faults->courses[i];
         char servers[16] = "-";
+        if (point->is_too_large) {
+            continue;
+        }
         if (point->servers > 0) {
             snprintf(servers, sizeof(servers), "%u", point->servers);
         }
@@ -203,6 +209,9 @@ json_t *fault_study_json(const struct fault_study *faults)
     for (size_t i = 0; i < faults->study->point_count && points != NULL; i++) {
         const struct study_point *point = &faults->study->points[i];
         const struct fault_course *course = &faults->courses[i];
+        if (point->is_too_large) {
+            continue;
+        }
         json_array_append_new(
             points, json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
                               "mode", mode_text(point->design.mode).text, "workers",

@@ -113,7 +113,8 @@ struct prediction_extent study_extent(const struct study *study)
         .warm = STUDY_WARM_STEPS,
         .counted = study->counted,
         .work_max = PREDICTION_WORK_MAX,
-        .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX};
+        .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX,
+        .memory_max = study->memory_max};
 }
 
 /* Where shares of a global batch differ, costs are those of the largest, but fewer images count. */
@@ -278,7 +279,7 @@ static enum status tell_if_long(const struct study *study, const struct basis *b
 {
     const struct prediction_extent extent = study_extent(study);
     struct prediction_estimate estimate;
-    char advice[80] = "";
+    char advice[160];
     double seconds = 0;
     enum status status =
         prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &estimate);
@@ -289,6 +290,10 @@ static enum status tell_if_long(const struct study *study, const struct basis *b
     if (estimate.reduction_error <= PREDICTION_ERROR_MAX_ASKED) {
         snprintf(advice, sizeof(advice), "; --approximate is quick, and may be off by %.0f %%",
                  100 * estimate.reduction_error);
+    } else {
+        snprintf(advice, sizeof(advice), "; --approximate has no bound for that: %s",
+                 estimate.obstacle != NULL ? estimate.obstacle
+                                           : "docs/PREDICT.md says where it has");
     }
     if (seconds > STUDY_LONG_S) {
         log_warn("%s among %u workers: simulating all of them takes more than %.0f s%s",
@@ -366,10 +371,8 @@ void study_find_target(const struct study *study, struct study_design design, ui
     }
 }
 
-static enum status make_point(void *context, size_t index)
+static enum status fill_point(const struct study *study, struct study_point *point)
 {
-    struct study *study = context;
-    struct study_point *point = &study->points[index];
     struct basis *basis = NULL;
     enum status status = study_make_basis(study, point, &basis);
     if (status == STATUS_OK) {
@@ -390,6 +393,39 @@ static enum status make_point(void *context, size_t index)
         study_find_target(study, point->design, point->workers, &point->made, &point->target);
     }
     return status;
+}
+
+/* One that is too large leaves the others as they are. */
+static enum status make_point(void *context, size_t index)
+{
+    struct study *study = context;
+    struct study_point *point = &study->points[index];
+    enum status status = fill_point(study, point);
+    if (status != STATUS_NO_MEMORY) {
+        return status;
+    }
+    free(point->link_bytes);
+    *point = (struct study_point){.design = point->design,
+                                  .workers = point->workers,
+                                  .servers = point->servers,
+                                  .what_if = point->what_if,
+                                  .is_too_large = true};
+    snprintf(point->target.why, sizeof(point->target.why), "it %s", STUDY_TOO_LARGE);
+    return STATUS_OK;
+}
+
+static size_t count_too_large(const struct study *study)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < study->point_count * (1 + study->what_if_count); i++) {
+        count += study->points[i].is_too_large;
+    }
+    return count;
+}
+
+bool study_is_whole(const struct study *study)
+{
+    return count_too_large(study) == 0;
 }
 
 void study_cross(struct study *study)
@@ -426,8 +462,9 @@ enum status study_make(struct study *study)
     if (status != STATUS_OK) {
         return status;
     }
-    return parallel_run(study->point_count * (1 + study->what_if_count), study->threads, make_point,
-                        study);
+    size_t count = study->point_count * (1 + study->what_if_count);
+    status = parallel_run(count, study->threads, make_point, study);
+    return status == STATUS_OK && count_too_large(study) == count ? STATUS_NO_MEMORY : status;
 }
 
 void study_finish(struct study *study)

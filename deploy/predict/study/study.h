@@ -46,6 +46,7 @@ struct study_point {
                           // known; owned. NULL: not asked for
     double start_s;       // of the job, until its first step; 0: the costs do not say
     struct target target; // zeros without a table of convergence
+    bool is_too_large;    // needs more memory than it may have: nothing but the job is known
 };
 
 struct study {
@@ -57,6 +58,7 @@ struct study {
     struct job job; // without mode, workers and servers; may have a global batch (study_batches.h)
     uint32_t counted;    // steps of each worker
     bool is_approximate; // jobs are made in small also where that may be off by more than 1 %
+    double memory_max;   // of a point, bytes; 0: PREDICTION_MEMORY_MAX
     uint32_t threads;    // that make points; 0: one for each core. Changes no figure
     struct study_design designs[STUDY_POINTS_MAX];
     uint32_t workers[STUDY_POINTS_MAX]; // ascending
@@ -77,8 +79,15 @@ struct study_design_text study_design_text(struct study_design design);
 /* Lists the points of designs, numbers of workers and changes. */
 void study_cross(struct study *study);
 
-/* Fills in all points. Logs, also that one takes long. study_finish frees what they own. */
+#define STUDY_TOO_LARGE "takes too much memory"
+
+/* Fills in all points. Those that are too large are STATUS_NO_MEMORY only if all are. Logs, also
+ * that one takes long. study_finish frees what they own. */
 enum status study_make(struct study *study);
+
+/* Whether no point is too large. */
+bool study_is_whole(const struct study *study);
+
 void study_finish(struct study *study);
 
 /* Fills in what a point has of a basis that has the job and all changes. Logs. */

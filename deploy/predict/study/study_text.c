@@ -109,7 +109,8 @@ static bool print_late(const struct study *study, FILE *stream)
     bool is_any = false;
     for (size_t i = 0; i < study->point_count; i++) {
         const struct study_point *point = &study->points[i];
-        if (study->job.backup > 0 && point->design.mode.kind == MODE_PS_SYNC) {
+        if (study->job.backup > 0 && point->design.mode.kind == MODE_PS_SYNC &&
+            !point->is_too_large) {
             is_any = true;
             fprintf(stream,
                     "\nIn %s among %u, %.1f %% of the gradients come too late for their update, "
@@ -173,6 +174,11 @@ void study_print(const struct study *study, FILE *stream)
         if (point->servers > 0) {
             snprintf(servers, sizeof(servers), "%u", point->servers);
         }
+        if (point->is_too_large) {
+            fprintf(stream, "%-8s %7u%s %7s  %s\n", mode_text(point->design.mode).text,
+                    point->workers, batch, servers, STUDY_TOO_LARGE);
+            continue;
+        }
         fprintf(stream,
                 "%-8s %7u%s %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f%s  %-18s "
                 "%s, %.3f "
@@ -213,6 +219,13 @@ void study_print_what_ifs(const struct study *study, FILE *stream)
             char servers[16] = "-", difference[24] = "";
             if (point->servers > 0) {
                 snprintf(servers, sizeof(servers), "%u", point->servers);
+            }
+            if (point->is_too_large) {
+                fprintf(stream, "%-*s  %-8s %7u %7s  %s\n", width,
+                        change > 0 ? point->what_if->text : unchanged,
+                        mode_text(point->design.mode).text, point->workers, servers,
+                        STUDY_TOO_LARGE);
+                continue;
             }
             if (change > 0) {
                 snprintf(difference, sizeof(difference), "%+.1f %%", change_percent(study, point));
@@ -281,6 +294,13 @@ static json_t *point_json(const struct study *study, const struct study_point *p
         (json_int_t)made->simulated_servers);
 }
 
+static json_t *too_large_json(const struct study_point *point)
+{
+    return json_pack("{s:s, s:I, s:I, s:s}", "mode", mode_text(point->design.mode).text, "workers",
+                     (json_int_t)point->workers, "servers", (json_int_t)point->servers, "error",
+                     STUDY_TOO_LARGE);
+}
+
 json_t *study_points_json(const struct study *study, const struct what_if *what_if)
 {
     json_t *points = json_array();
@@ -288,6 +308,10 @@ json_t *study_points_json(const struct study *study, const struct what_if *what_
     for (size_t i = 0; i < total && points != NULL; i++) {
         const struct study_point *point = &study->points[i];
         if (point->what_if != what_if) {
+            continue;
+        }
+        if (point->is_too_large) {
+            json_array_append_new(points, too_large_json(point));
             continue;
         }
         json_t *object = point_json(study, point);

@@ -1,6 +1,7 @@
 /* Tests of predictions against closed forms, on networks whose switch is no limit. */
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/prediction.h"
+#include "tests/support/common/captured_log.h"
 #include "tests/support/deploy/predictions.h"
 
 // clang-format off
@@ -256,6 +257,26 @@ static void test_seed(void **state)
     assert_true(predict(&job, 20).step_s != first.step_s);
 }
 
+/* One worker that stands for all has none of the messages of the others. */
+static void test_a_job_that_takes_too_much_memory_is_given_up(void **state)
+{
+    (void)state;
+    const struct job job = predictions_job(MODE_RING, 32, 0, ALL_REDUCE_CHOICE_DIRECT);
+    struct prediction_extent extent = {2, 4, 1, 0, .memory_max = 32 * 1024};
+    struct prediction made;
+    captured_log_begin();
+    assert_int_equal(prediction_make(&job, &costs, &predictions_star, &extent, &made),
+                     STATUS_NO_MEMORY);
+    const char *log = captured_log_end();
+    assert_non_null(strstr(log, "ring among 32 workers: simulating all of them takes more than "));
+    assert_non_null(strstr(log, "GiB of memory; ask for fewer workers, or --approximate, which may "
+                                "be off by 1 %"));
+    extent.error_max = PREDICTION_ERROR_MAX_ASKED;
+    assert_int_equal(prediction_make(&job, &costs, &predictions_star, &extent, &made), STATUS_OK);
+    extent = (struct prediction_extent){2, 4, PREDICTION_WORK_MAX, 0};
+    assert_int_equal(prediction_make(&job, &costs, &predictions_star, &extent, &made), STATUS_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +295,7 @@ int main(void)
         cmocka_unit_test_setup(test_maximum_pareto, reset_costs),
         cmocka_unit_test_setup(test_straggler, reset_costs),
         cmocka_unit_test_setup(test_seed, reset_costs),
+        cmocka_unit_test_setup(test_a_job_that_takes_too_much_memory_is_given_up, reset_costs),
     };
     return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The second design is ahead below `turn`, level at it if is_level, and behind above it. */
 struct rule {
@@ -100,6 +103,39 @@ static void test_a_prediction_that_fails_ends_the_search(void **state)
     assert_int_equal(crossover_search(workers, 3, fails_at_16, NULL, &crossover), STATUS_NO_MEMORY);
 }
 
+/* What is printed of a turn at 48 workers, with such a global batch. */
+static void expect_turn(uint32_t global_batch, const char *want)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    struct crossover crossover = {
+        .first = {{.kind = MODE_RING}, 0},
+        .second = {{.kind = MODE_PS_SYNC}, 1},
+        .turns = {{2, CROSSOVER_SECOND, {1, 2}}, {48, CROSSOVER_FIRST, {3, 2}}},
+        .turn_count = 2,
+        .workers_last = 64,
+        .rates_last = {3, 2},
+        .global_batch = global_batch};
+    const struct crossover_list list = {&crossover, 1};
+    assert_non_null(stream);
+    crossover_print(&list, stream);
+    fclose(stream);
+    if (strstr(text, want) == NULL) {
+        fail_msg("%s instead of: %s", text, want);
+    }
+    free(text);
+}
+
+static void test_a_turn_that_does_not_divide_the_batch_says_so(void **state)
+{
+    (void)state;
+    expect_turn(0, "from N = 48 on ring (by 50.0 %); at");
+    expect_turn(96, "from N = 48 on ring (by 50.0 %); at");
+    expect_turn(64, "from N = 48 on ring (by 50.0 %) [64 images are not divisible by 48 workers: "
+                    "some have 2, some 1]; at");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_neither_is_ahead_where_they_are_level),
         cmocka_unit_test(test_what_is_not_known_has_a_turn_of_its_own),
         cmocka_unit_test(test_a_prediction_that_fails_ends_the_search),
+        cmocka_unit_test(test_a_turn_that_does_not_divide_the_batch_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,7 +187,7 @@ static void test_networks(void **state)
         {"{\"hosts\": [" HOST "\"1 us\"}]}", "switches is missing"},
         {"{\"switches\": [{\"name\": \"s\"}]}", "hosts is missing"},
         {"{\"switches\": [{\"name\": \"t\"}], \"hosts\": [" HOST "\"1 us\"}]}",
-         "hosts[0].switch names no switch"},
+         "hosts[0].switch names no switch: \"switches\" has no 's'"},
         {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [" HOST "\"1 GB/s\"}]}",
          "hosts[0].latency has to be a time"},
         {"{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"switch\": \"s\", "
@@ -199,7 +199,7 @@ static void test_networks(void **state)
          "\"hosts\": [" HOST "\"1 us\"}]}",
          "is above itself"},
         {"{\"switches\": [{\"name\": \"s\", \"to\": \"u\"}], \"hosts\": [" HOST "\"1 us\"}]}",
-         "switches[0].to names no switch"},
+         "switches[0].to names no switch: \"switches\" has no 'u'"},
         {"{\"switches\": [{\"name\": \"s\"}, {\"name\": \"s\"}], \"hosts\": [" HOST "\"1 us\"}]}",
          "switches[1].name is that of another switch"},
         {"{\"switches\": [{\"name\": \"s\", \"latency\": \"1 us\"}], \"hosts\": [" HOST
@@ -215,6 +215,21 @@ static void test_networks(void **state)
 }
 
 /* Both ways to write a bandwidth are the same, and both are printed back. */
+static void test_what_no_json_begins_with_is_named(void **state)
+{
+    static const char mark[] = "begins with a byte order mark of UTF-8 (bytes EF BB BF); save it";
+    (void)state;
+    for (int is_network = 0; is_network < 2; is_network++) {
+        check(is_network, "\xEF\xBB\xBF{}", mark);
+        check(is_network, "\xEF\xBB{}", "cannot be read: line 1: unable to decode byte 0xef");
+        check(is_network, "", "is empty; see docs/PREDICT-FILES.md");
+    }
+    captured_log_begin();
+    json_t *object = NULL;
+    assert_int_equal(fields_load("/dev/null", &object), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "/dev/null is empty"));
+}
+
 static void test_units(void **state)
 {
     (void)state;
@@ -342,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_spreads),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(every_cost_is_taken),
+        cmocka_unit_test(test_what_no_json_begins_with_is_named),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_ways),
         cmocka_unit_test(whole_layers_are_of_the_bucket_of_their_end),

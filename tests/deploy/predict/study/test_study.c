@@ -1,5 +1,7 @@
 /* Tests of limiters, and of changes of what messages take, against closed forms. */
+#include "deploy/predict/advise/crossover.h"
 #include "deploy/predict/study/study.h"
+#include "tests/support/common/captured_log.h"
 #include "tests/support/deploy/predictions.h"
 
 // clang-format off
@@ -134,6 +136,80 @@ static void a_value_of_messages_is_of_what_it_names(void **state)
     expect_step("input=10ms", own_s + WORKERS * 0.01 + ENDS * 2 * MESSAGE_S);
 }
 
+/* ring and ps-sync among 2 and 32 workers, of which the direct all-reduce of 32 takes too much. */
+static struct study *make_large(double memory_max, enum status want)
+{
+    struct study *study = calloc(1, sizeof(*study));
+    assert_non_null(study);
+    study->costs_file = study->network_file = "a file";
+    study->costs = &costs;
+    study->network = &predictions_star;
+    study->job = predictions_job(MODE_RING, 2, 0, ALL_REDUCE_CHOICE_DIRECT);
+    study->counted = 4;
+    study->memory_max = memory_max;
+    study->designs[0] = (struct study_design){{.kind = MODE_RING}, 0};
+    study->designs[1] = (struct study_design){{.kind = MODE_PS_SYNC}, 1};
+    study->workers[0] = 2;
+    study->workers[1] = 32;
+    study->design_count = study->worker_count = 2;
+    study_cross(study);
+    assert_int_equal(study_make(study), want);
+    return study;
+}
+
+static char *printed(const struct study *study, const struct crossover_list *list)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    study_print(study, stream);
+    crossover_print(list, stream);
+    fclose(stream);
+    return text;
+}
+
+static void a_point_that_is_too_large_leaves_the_others_as_they_are(void **state)
+{
+    (void)state;
+    captured_log_begin();
+    struct study *study = make_large(128 * 1024, STATUS_OK);
+    assert_non_null(strstr(captured_log_end(), "ring among 32 workers: simulating all of them"));
+    struct study *all = make_large(0, STATUS_OK);
+    assert_true(study_is_whole(all) && !study_is_whole(study));
+    for (size_t i = 0; i < study->point_count; i++) {
+        assert_int_equal(study->points[i].is_too_large, i == 2);
+        assert_true(i == 2 || study->points[i].made.step_s == all->points[i].made.step_s);
+    }
+    struct crossover_list list;
+    assert_int_equal(crossover_list_make(study, &list), STATUS_OK);
+    char *text = printed(study, &list);
+    assert_non_null(strstr(text, "ring          32       -  takes too much memory\n"));
+    assert_non_null(strstr(text, " is ahead from N = 2 to 2 "));
+    json_t *points = study_points_json(study, NULL), *large = json_array_get(points, 2);
+    assert_int_equal(json_array_size(points), 4);
+    assert_string_equal(json_string_value(json_object_get(large, "error")),
+                        "takes too much memory");
+    assert_null(json_object_get(large, "images_per_s"));
+    json_decref(points);
+    crossover_list_finish(&list);
+    free(text);
+    study_finish(study);
+    study_finish(all);
+    free(study);
+    free(all);
+}
+
+static void a_study_whose_points_are_all_too_large_fails(void **state)
+{
+    (void)state;
+    captured_log_begin();
+    struct study *study = make_large(1, STATUS_NO_MEMORY);
+    (void)captured_log_end();
+    study_finish(study);
+    free(study);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +220,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_factor_of_messages_is_of_all_that_they_take, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_value_of_messages_is_of_what_it_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_point_that_is_too_large_leaves_the_others_as_they_are,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_study_whose_points_are_all_too_large_fails, set_up,
+                                        tear_down),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }
