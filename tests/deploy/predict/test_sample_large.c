@@ -33,6 +33,12 @@ static const char beside[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 256,"
     " \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\"}]}";
 
+/* Two workers on each host. */
+static const char pairs[] =
+    "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 64,"
+    " \"workers\": 2, \"nic\": \"25 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\","
+    " \"memory\": \"20 GB/s\", \"memory-latency\": \"2 us\"}]}";
+
 /* As many slow hosts as fast ones. */
 static const char classes[] =
     "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": 256,"
@@ -116,12 +122,14 @@ static void samples_of_direct_all_reduces_agree(void **state)
 {
     (void)state;
     static const struct {
+        const char *network;
         double spread_s, message_s;
-    } cases[] = {{0.001, 20e-6}, {0.02, 20e-6}, {0.001, 1e-6}};
+    } cases[] = {
+        {star, 0.001, 20e-6}, {star, 0.02, 20e-6}, {star, 0.001, 1e-6}, {pairs, 0.001, 20e-6}};
     const struct job job = predictions_job(MODE_RING, 128, 0, ALL_REDUCE_CHOICE_DIRECT);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         set_costs(cases[i].spread_s, cases[i].message_s);
-        compare(star, &job, 2, 0);
+        compare(cases[i].network, &job, 2, 0);
     }
 }
 
