@@ -397,8 +397,8 @@ static struct wire_report report_of(const struct results_rank *rank)
                                 .bytes_sent = rank->bytes_sent,
                                 .bytes_received = rank->bytes_received,
                                 .epoch = rank->epoch,
-                                .rate = NAN,
-                                .staleness_sum = NAN,
+                                .rate = (double)NAN,
+                                .staleness_sum = (double)NAN,
                                 .is_repeated = true};
 }
 
