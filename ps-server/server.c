@@ -156,6 +156,9 @@ static void say_renewed(struct server *server)
 {
     const struct coordinator *coordinator = &server->coordinator;
     const struct membership *membership = &coordinator->membership;
+    if (server->launcher.taken <= server->signs.renewed) {
+        return; // it has been said
+    }
     bool is_whole =
         membership_count(membership->workers, membership->worker_count, SLOT_GONE) == 0 &&
         membership_count(membership->servers, membership->server_count, SLOT_GONE) == 0;

@@ -1,5 +1,6 @@
 /* ringside evaluate: test loss and accuracy of a checkpoint. */
 #include "common/base/log.h"
+#include "common/checkpoint/manifest.h"
 #include "common/job/job_values.h"
 #include "common/options/options.h"
 #include "deploy/command/checkpoint_job.h"
@@ -112,7 +113,7 @@ static enum status ask(struct checkpoint_reader *checkpoint, const struct evalua
 static bool is_gone(const struct checkpoint_reader *checkpoint)
 {
     char manifest[PATH_MAX];
-    snprintf(manifest, sizeof(manifest), "%.4000s/manifest.jsonl", checkpoint_path(checkpoint));
+    snprintf(manifest, sizeof(manifest), "%.4000s/%s", checkpoint_path(checkpoint), MANIFEST_FILE);
     return access(manifest, F_OK) != 0 && errno == ENOENT;
 }
 

@@ -9,6 +9,13 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+/* A line, which the coordinator counts likewise. */
+static void tell_line(struct launch *launch, const char *line)
+{
+    launch->told++;
+    members_tell(&launch->members, 0, line);
+}
+
 void launch_tell(struct launch *launch, const char *kind, const char *cause,
                  const struct member *culprit)
 {
@@ -16,8 +23,7 @@ void launch_tell(struct launch *launch, const char *kind, const char *cause,
     launch->culprit = culprit;
     snprintf(launch->cause, sizeof(launch->cause), "%s", cause);
     snprintf(line, sizeof(line), "%s %s", kind, launch->cause);
-    launch->told++;
-    members_tell(&launch->members, 0, line);
+    tell_line(launch, line);
 }
 
 /* Whether the coordinator may let the job go on without the member. Then it is the coordinator that
@@ -52,8 +58,7 @@ static void tell_over(struct launch *launch, const struct member *member)
     char line[2 * MEMBER_NAME_BYTES + 64];
     snprintf(line, sizeof(line), "over %s %s was lost before the coordinator", member->name,
              member->name);
-    launch->told++;
-    members_tell(&launch->members, 0, line);
+    tell_line(launch, line);
 }
 
 /* Tells the coordinator how a member ended, unless that follows from what it was told before. */

@@ -11,6 +11,7 @@
 #include "ps-server/coordinator/generation.h"
 
 #include <stdio.h>
+#include <string.h>
 
 // One that has not asked for so long is gone: they ask several times a second.
 #define SILENT_MS 3000
@@ -185,13 +186,12 @@ void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms)
 
 void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < newcomers->count; i++) {
-        if (newcomers->list[i].peer != peer) {
-            newcomers->list[kept++] = newcomers->list[i];
-        }
+    struct newcomer *gone = find(newcomers, peer);
+    if (gone != NULL) {
+        size_t behind = (size_t)(newcomers->list + newcomers->count - (gone + 1));
+        memmove(gone, gone + 1, behind * sizeof(*gone));
+        newcomers->count--;
     }
-    newcomers->count = kept;
 }
 
 void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms)

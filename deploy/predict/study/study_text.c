@@ -181,8 +181,7 @@ void study_print(const struct study *study, FILE *stream)
         }
         fprintf(stream,
                 "%-8s %7u%s %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f%s  %-18s "
-                "%s, %.3f "
-                "(%.0f %% busy)\n",
+                "%s, %.3f (%.0f %% busy)\n",
                 mode_text(point->design.mode).text, point->workers, batch, servers,
                 made->images_per_s, point->speed_up, 100 * point->efficiency, 1e3 * made->step_s,
                 1e3 * made->compute_s, 1e3 * made->delay_s, 1e3 * made->optimizer_s,

@@ -258,7 +258,7 @@ static void samples_have_what_jobs_have(void **state)
         job.sync_every = 4;
         compare(&cases[i], &job, 0.01);
         job.sync_every = 1;
-        snprintf(job.straggler, sizeof(job.straggler), "rank=20,factor=2");
+        snprintf(job.straggler, sizeof(job.straggler), "rank=%u,factor=2", job.workers * 5 / 8);
         compare(&cases[i], &job, 0.01);
     }
 }
@@ -295,7 +295,7 @@ static void updates_come_with_the_same_worker_of_a_sample(void **state)
         struct job job = job_of(&cases[i]);
         job.backup = 4;
         compare(&cases[i], &job, 0.01);
-        snprintf(job.straggler, sizeof(job.straggler), "rank=20,factor=2");
+        snprintf(job.straggler, sizeof(job.straggler), "rank=40,factor=2");
         compare(&cases[i], &job, 0.01);
         job.backup = 1;
         compare(&cases[i], &job, 0.01);
@@ -386,7 +386,7 @@ static void other_jobs_have_no_sample(void **state)
     assert_int_equal(made.simulated, 64);
     it.network = classes;
     job.workers = it.workers = 128;
-    snprintf(job.straggler, sizeof(job.straggler), "rank=20,factor=2");
+    snprintf(job.straggler, sizeof(job.straggler), "rank=40,factor=2");
     predict(&it, &job, 0, &made);
     assert_int_equal(made.simulated, 128);
     it = (struct case_of_job)SERVERS(star, MODE_PS_SYNC, 0, 4, 64, 0.001, 20e-6, 4, 16);

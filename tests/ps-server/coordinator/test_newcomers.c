@@ -63,24 +63,28 @@ static void expect_told(const struct story *story, const char *why)
     }
 }
 
+/* JOIN of a worker on another host than the others (host_id 0), or on theirs. */
+static void join_from(struct story *story, uint64_t peer, uint64_t host_id, const char *loopback)
+{
+    const struct wire_member member = {
+        .role = ROLE_WORKER, .host = "node", .host_id = host_id, .loopback = loopback};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               100);
+}
+
 /* A ring would stand still until it is known that they do not reach it. */
 static void one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts(void **state)
 {
     (void)state;
     struct story story;
     open_training(&story);
-    struct wire_member member = {
-        .role = ROLE_WORKER, .host = "node", .host_id = 7, .loopback = "127.0.0.1"};
-    const struct message join = {.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION};
-    story_give(&story, 9, join, 100);
+    join_from(&story, 9, 7, "127.0.0.1");
     expect_told(&story, "--bind is 127.0.0.1, a loopback address");
     expect_told(&story, "say --bind 0.0.0.0");
     assert_int_equal(story.coordinator.newcomers.count, 0);
-    member.loopback = "";
-    story_give(&story, 9, join, 100);
-    member.loopback = "127.0.0.1";
-    member.host_id = 0; // where the others are
-    story_give(&story, 10, join, 100);
+    join_from(&story, 9, 7, "");
+    join_from(&story, 10, 0, "127.0.0.1");
     assert_int_equal(story.coordinator.newcomers.count, 2);
     coordinator_finish(&story.coordinator);
 }
@@ -91,10 +95,7 @@ static void parameter_servers_do_not_mind_a_loopback_address(void **state)
     struct story story;
     open_training(&story);
     story.job.mode = mode_of("ps-sync");
-    const struct wire_member member = {
-        .role = ROLE_WORKER, .host = "node", .host_id = 7, .loopback = "127.0.0.1"};
-    const struct message join = {.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION};
-    story_give(&story, 9, join, 100);
+    join_from(&story, 9, 7, "127.0.0.1");
     assert_int_equal(story.coordinator.newcomers.count, 1);
     coordinator_finish(&story.coordinator);
 }

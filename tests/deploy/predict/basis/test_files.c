@@ -214,7 +214,6 @@ static void test_networks(void **state)
     }
 }
 
-/* Both ways to write a bandwidth are the same, and both are printed back. */
 static void test_what_no_json_begins_with_is_named(void **state)
 {
     static const char mark[] = "begins with a byte order mark of UTF-8 (bytes EF BB BF); save it";
@@ -230,6 +229,7 @@ static void test_what_no_json_begins_with_is_named(void **state)
     assert_non_null(strstr(captured_log_end(), "/dev/null is empty"));
 }
 
+/* Both ways to write a bandwidth are the same, and both are printed back. */
 static void test_units(void **state)
 {
     (void)state;
