@@ -165,34 +165,69 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
                          made->costs.crowding);
 }
 
-/* How much longer cores work for a step where threads take turns. */
+/* How much longer cores work for a step of a worker where threads take turns. Returns false if a
+ * run does not show it. */
+static bool find_longer(const struct calibration_run *run, const struct calibration *made,
+                        double alone_s, double *ret_longer_s)
+{
+    if (!calibration_knows_cores(run) || !calibration_is_crowded(run) || run->hosts[0].cores <= 0) {
+        return false;
+    }
+    bool is_beside = run->hosts[0].cores > 1 && made->costs.crowding > 0;
+    *ret_longer_s = compute_s(run) - alone_s * (is_beside ? made->costs.crowding : 1);
+    return true;
+}
+
+/* As cores.h has it: what is above 1 where two threads that compute have one core. */
+static double turns_of(const struct calibration_run *run, double longer_s, double alone_s)
+{
+    return longer_s / alone_s / (2 - 2.0 * run->hosts[0].cores / (run->workers * run->threads));
+}
+
+/* As cores.h has it: a step has as many turns as slices, one at least, and in between each of the
+ * others on its core has had one. */
+static double refill_of(const struct calibration_run *run, double longer_s, double slice_s)
+{
+    double step_s = compute_s(run), turn_s = step_s < slice_s ? step_s : slice_s;
+    double others_s = ((double)run->workers / run->hosts[0].cores - 1) * turn_s;
+    double share = others_s < slice_s ? others_s / slice_s : 1;
+    return longer_s / (step_s / turn_s) / share;
+}
+
+/* What turns cost: where threads have cores slice by slice, a time for each of them. */
 static void take_turns(struct calibration_run *const *runs, size_t run_count,
                        const struct calibration_run *narrowest, struct calibration *made)
 {
-    double alone_s = compute_s(narrowest), sum = 0;
+    char text[QUANTITY_BYTES];
+    double alone_s = compute_s(narrowest), sum = 0, longer_s = 0;
+    bool has_slices = made->costs.slice_s > 0 && made->costs.threads == 1;
     uint32_t count = 0;
     bool is_known = calibration_knows_cores(narrowest) && !calibration_is_crowded(narrowest);
     for (size_t i = 0; i < run_count && is_known && alone_s > 0; i++) {
-        const struct calibration_run *run = runs[i];
-        if (calibration_knows_cores(run) && calibration_is_crowded(run) &&
-            run->hosts[0].cores > 0) {
-            // As cores.h has it.
-            double turns = 2 - 2.0 * run->hosts[0].cores / (run->workers * run->threads);
-            double calm_s = alone_s * (run->hosts[0].cores > 1 ? made->costs.crowding : 1);
-            sum += (compute_s(run) - calm_s) / alone_s / turns;
+        if (find_longer(runs[i], made, alone_s, &longer_s)) {
+            sum += has_slices ? refill_of(runs[i], longer_s, made->costs.slice_s)
+                              : turns_of(runs[i], longer_s, alone_s);
             count++;
         }
     }
+    double mean = sum > 0 ? sum / count : 0;
     if (count == 0) {
-        calibration_add_note(&made->cost_notes, "turns", true,
+        calibration_add_note(&made->cost_notes, has_slices ? "refill" : "turns", true,
                              "none: no run has fewer cores than threads that compute");
-        return;
+    } else if (has_slices) {
+        made->costs.refill_s = mean;
+        quantity_format(mean, QUANTITY_TIME, text);
+        calibration_add_note(&made->cost_notes, "refill", false,
+                             "%s when a thread gets a core back behind others, of a slice or more: "
+                             "steps of workers with too few beside those of one",
+                             text);
+    } else {
+        made->costs.turns = 1 + mean;
+        calibration_add_note(&made->cost_notes, "turns", false,
+                             "%.3f times as long with two threads that compute on each core: steps "
+                             "of workers with too few beside those of one",
+                             made->costs.turns);
     }
-    made->costs.turns = 1 + (sum > 0 ? sum / count : 0);
-    calibration_add_note(&made->cost_notes, "turns", false,
-                         "%.3f times as long with two threads that compute on each core: steps of "
-                         "workers with too few beside those of one",
-                         made->costs.turns);
 }
 
 static void take_slice(struct calibration *made)

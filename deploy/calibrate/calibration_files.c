@@ -148,6 +148,9 @@ static void set_cores(json_t *object, const struct costs *costs)
     if (costs->slice_s > 0) {
         set_quantity(object, "slice", costs->slice_s, QUANTITY_TIME);
     }
+    if (costs->refill_s > 0) {
+        set_quantity(object, "refill", costs->refill_s, QUANTITY_TIME);
+    }
     if (costs->crowding > 0) {
         json_object_set_new(object, "crowding", json_real(costs->crowding));
     }

@@ -303,7 +303,8 @@ static enum status create_engine(struct course *course)
                                        .work_scale = course->work_scale,
                                        .threads = course->simulated + course->shards,
                                        .cores = {costs->threads, costs->crowding, costs->turns,
-                                                 costs->messages_first, costs->slice_s},
+                                                 costs->messages_first, costs->slice_s,
+                                                 costs->refill_s},
                                        .carriage_message_s = costs->carriage_message_s,
                                        .carriage_byte_s = byte_s(costs->carriage_bandwidth),
                                        .fit_buffer = fits_buffers(course) ? fit_buffer : NULL};

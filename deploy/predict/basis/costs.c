@@ -133,7 +133,8 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
         {"input", QUANTITY_TIME, &costs->input_s},
         {"carriage-message", QUANTITY_TIME, &costs->carriage_message_s},
         {"carriage", QUANTITY_BANDWIDTH, &costs->carriage_bandwidth},
-        {"slice", QUANTITY_TIME, &costs->slice_s}};
+        {"slice", QUANTITY_TIME, &costs->slice_s},
+        {"refill", QUANTITY_TIME, &costs->refill_s}};
     double threads = 1;
     enum status status = fields_number(fields, "threads", 1, 65536, false, &threads);
     if (status == STATUS_OK && floor(threads) != threads) {
@@ -142,6 +143,9 @@ static enum status read_cores(const struct fields *fields, struct costs *costs)
     costs->threads = (uint32_t)threads;
     if (status == STATUS_OK) {
         status = read_quantities(fields, list, sizeof(list) / sizeof(list[0]));
+    }
+    if (status == STATUS_OK && costs->refill_s > 0 && costs->slice_s <= 0) {
+        status = fields_refuse(fields, "refill", "needs a \"slice\", behind which it is due");
     }
     if (status == STATUS_OK) {
         status = fields_number(fields, "crowding", 1, 1000, false, &costs->crowding);
@@ -210,23 +214,38 @@ enum status costs_read_batch(const struct fields *fields, double *ret_batch)
                : status;
 }
 
+static const char *const all_names[] = {"comment",
+                                        "measured",
+                                        "batch",
+                                        "batches",
+                                        "layers",
+                                        "optimizer",
+                                        "message",
+                                        "sum",
+                                        "encode",
+                                        "decode",
+                                        "spread",
+                                        "threads",
+                                        "input",
+                                        "carriage",
+                                        "crowding",
+                                        "turns",
+                                        "slice",
+                                        "refill",
+                                        "recovery",
+                                        "launch",
+                                        "errors",
+                                        "conditions",
+                                        "carriage-message",
+                                        "messages-first",
+                                        "message-bandwidth",
+                                        "whole-layers",
+                                        NULL};
+
 static enum status read_all(const struct fields *fields, struct costs *costs)
 {
-    static const char *const names[] = {"comment",      "measured",
-                                        "batch",        "batches",
-                                        "layers",       "optimizer",
-                                        "message",      "sum",
-                                        "encode",       "decode",
-                                        "spread",       "threads",
-                                        "input",        "carriage",
-                                        "crowding",     "carriage-message",
-                                        "turns",        "messages-first",
-                                        "slice",        "message-bandwidth",
-                                        "recovery",     "launch",
-                                        "errors",       "conditions",
-                                        "whole-layers", NULL};
     double batch = 0;
-    enum status status = fields_check_names(fields, names);
+    enum status status = fields_check_names(fields, all_names);
     if (status == STATUS_OK) {
         status = fields_check_notes(fields, "measured");
     }

@@ -59,6 +59,7 @@ struct costs {
                                // and with two threads that compute on each (cores.h); 0 for 1
     bool messages_first;       // threads that do not compute go before those that do
     double slice_s;            // that a thread keeps a core for which others wait; 0: they share it
+    double refill_s;           // of a core's caches behind others, with a slice (cores.h)
     struct recovery recovery;
     struct launch_costs launch;
     struct cost_errors errors;

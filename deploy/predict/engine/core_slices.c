@@ -28,10 +28,25 @@ static void wait_first(struct cores *cores, struct machine *machine, uint32_t ru
     queue->first = runner + 1;
 }
 
-static void hold(struct cores *cores, struct machine *machine, uint32_t core, uint32_t runner)
+/* What others have put out of the caches since a thread that computes had its core. It fetches that
+ * again, on whichever core it goes on: kernels leave a thread the core that it had if they can. */
+static double refill_s(const struct cores *cores, const struct machine *machine,
+                       const struct runner *runner)
 {
-    machine->holders[core] = runner + 1;
-    cores->runners[runner].core = core;
+    double others_s = machine->computed[runner->core] - runner->seen;
+    double share = others_s < cores->share.slice_s ? others_s / cores->share.slice_s : 1;
+    return cores->share.refill_s * share;
+}
+
+static void hold(struct cores *cores, struct machine *machine, uint32_t core, uint32_t index)
+{
+    struct runner *runner = &cores->runners[index];
+    if (core_computes(index)) {
+        runner->left += refill_s(cores, machine, runner);
+        runner->seen = machine->computed[core];
+    }
+    machine->holders[core] = index + 1;
+    runner->core = core;
 }
 
 /* Gives a core that is free to the first that waits. */
@@ -87,6 +102,10 @@ static void serve(struct cores *cores, struct machine *machine, double now)
             uint32_t index = machine->holders[i] - 1;
             cores->runners[index].left -= passed_s * core_lane(machine, index)->rate;
             cores->runners[index].used += passed_s;
+            if (core_computes(index)) {
+                machine->computed[i] += passed_s;
+                cores->runners[index].seen = machine->computed[i];
+            }
         }
     }
     machine->since = now;
@@ -167,7 +186,8 @@ enum status core_slices_allocate(struct cores *cores, uint32_t processes)
         machine->holder_count = (uint32_t)(machine->cores < most ? machine->cores : most);
         if (machine->holder_count > 0) {
             machine->holders = calloc(machine->holder_count, sizeof(*machine->holders));
-            if (machine->holders == NULL) {
+            machine->computed = calloc(machine->holder_count, sizeof(*machine->computed));
+            if (machine->holders == NULL || machine->computed == NULL) {
                 return STATUS_NO_MEMORY;
             }
         }

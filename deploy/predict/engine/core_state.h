@@ -21,6 +21,7 @@ struct runner {
     // With slices:
     double left;     // of its first item, seconds of a core
     double used;     // of its slice
+    double seen;     // of `computed` of its core, when it lost that
     uint32_t core;   // that it has, or had last
     uint32_t behind; // who waits behind it, runner + 1; 0: nobody
 };
@@ -52,6 +53,7 @@ struct machine {
     uint32_t busy, computing; // threads with work, and those of them that compute
     struct lane lanes[LANES];
     uint32_t *holders; // with slices: who has each core, runner + 1; 0: nobody; owned
+    double *computed;  // (holder_count): seconds that threads have computed on it; owned
     uint32_t holder_count;
     struct queue queues[LANES];
     uint32_t next;  // the lane, or the core, that has the first work
@@ -80,13 +82,15 @@ static inline struct lane *core_lane(struct machine *machine, uint32_t runner)
     return &machine->lanes[core_computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
 }
 
-/* How much longer computing takes beside others, and by turns. */
+/* How much longer computing takes beside others, and by turns where these have no time of their
+ * own. */
 static inline double cores_slowness(const struct cores *cores, const struct machine *machine)
 {
     double all = machine->cores, own = cores->share.compute_threads;
     double busy = machine->busy < all ? machine->busy : all;
     double others = all > own && busy > own ? (busy - own) / (all - own) : 0;
-    double turns = machine->computing > all ? 2 * (1 - all / machine->computing) : 0;
+    bool has_refill = machine->holders != NULL && cores->share.refill_s > 0;
+    double turns = machine->computing > all && !has_refill ? 2 * (1 - all / machine->computing) : 0;
     return 1 + (cores->share.crowding - 1) * others + (cores->share.turns - 1) * turns;
 }
 

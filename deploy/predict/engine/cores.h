@@ -14,8 +14,10 @@
  * With `slice_s`, a thread has a core to itself. It keeps the core until it has no more work, or,
  * while others wait, for a slice at most. Threads that do not compute go before those that do, and
  * with `messages_first` they do not wait for the end of a slice either. Threads of one kind wait in
- * a queue. A free core takes the first thread that waits, whichever core that had before, at no
- * cost.
+ * a queue. A free core takes the first thread that waits, whichever core that had before. A thread
+ * that computes and gets a core back takes `refill_s` longer if others have computed there for a
+ * slice or more in between, and in proportion if they have for less. That takes the place of
+ * `turns`.
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores, and
  * knows no slices. */
@@ -42,6 +44,7 @@ struct cores_share {
     double crowding, turns;   // how many times as long computing takes; 0 for 1
     bool messages_first;      // threads that do not compute go before those that do
     double slice_s;           // 0: all threads with work go on at once
+    double refill_s;          // of the caches, where a core comes back behind others
 };
 
 #define CORES_NOBODY UINT32_MAX

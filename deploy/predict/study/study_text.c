@@ -47,7 +47,7 @@ static const char *cores_gap(const struct study *study)
     if (study->network->hosts[0].cores > 0 && study->costs->slice_s > 0 &&
         study->costs->threads <= 1) {
         return "threads have cores slice by slice, go to another core at once, and their turns "
-               "cost nothing but what crowding and turns say";
+               "cost nothing but what crowding and refill (or turns) say";
     }
     return study->network->hosts[0].cores > 0
                ? "threads of a kind that share cores go on equally fast, and their turns cost "

@@ -104,12 +104,68 @@ static void computing_is_slower_beside_others_with_codes_too(void **state)
     check_near(calibration.costs.crowding, 1.2);
 }
 
+/* A run of several workers on one core, who compute so much longer than one worker alone does. */
+static void take_crowded(uint32_t workers, double alone_s, double longer_s)
+{
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, workers, "shm", "none", 0);
+    plain.hosts[0].cores = 1;
+    local.observation.cores.workers.compute_s = alone_s;
+    plain.observation.cores.workers.compute_s = alone_s + longer_s;
+    take_cores(2);
+}
+
+/* Whether the kernel here has slices that are known, and how long they are. */
+static bool has_slices(double *ret_slice_s)
+{
+    take_crowded(2, ALONE_S, 0);
+    *ret_slice_s = calibration.costs.slice_s;
+    return *ret_slice_s > 0;
+}
+
+/* Between two turns of a worker the other has had a half of a slice, or, of ten, all of each. */
+static void where_slices_are_known_turns_have_a_time_each(void **state)
+{
+    (void)state;
+    double slice_s = 0;
+    if (!has_slices(&slice_s)) {
+        print_message("skipped: this kernel does not say how long slices are\n");
+        skip();
+    }
+    take_crowded(2, 0.4 * slice_s, 0.1 * slice_s);
+    check_near(calibration.costs.refill_s, 0.2 * slice_s);
+    assert_true(calibration.costs.turns == 0);
+    take_crowded(4, 0.4 * slice_s, 0.1 * slice_s); // three others: more than a slice
+    check_near(calibration.costs.refill_s, 0.1 * slice_s);
+    take_crowded(2, 9.5 * slice_s, 0.5 * slice_s);
+    check_near(calibration.costs.refill_s, 0.05 * slice_s);
+    take_crowded(2, slice_s, -0.1 * slice_s); // no thread gets quicker by turns
+    assert_true(calibration.costs.refill_s == 0);
+}
+
+static void where_slices_are_not_known_turns_are_a_factor(void **state)
+{
+    (void)state;
+    double slice_s = 0;
+    bool is_known = has_slices(&slice_s);
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "shm", "none", 0);
+    local.threads = plain.threads = is_known ? 2 : 1; // threads of one worker have no slices
+    plain.hosts[0].cores = local.threads;
+    plain.observation.cores.workers.compute_s = 1.2 * ALONE_S;
+    take_cores(2);
+    check_near(calibration.costs.turns, 1.2);
+    assert_true(calibration.costs.refill_s == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_show_what_bytes_are_carried_for),
         cmocka_unit_test(nothing_is_carried_of_what_is_lent),
         cmocka_unit_test(computing_is_slower_beside_others_with_codes_too),
+        cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
+        cmocka_unit_test(where_slices_are_not_known_turns_are_a_factor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

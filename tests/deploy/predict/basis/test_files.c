@@ -74,6 +74,8 @@ static void test_costs(void **state)
          "messages-first has to be true or false"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"slice\": 4}",
          "slice has to be a time"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"refill\": \"0.2 ms\"}",
+         "refill needs a \"slice\""},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"turns\": 0.9}",
          "turns has to be a number from 1"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"crowding\": 0.5}",
@@ -308,14 +310,14 @@ static void every_cost_is_taken(void **state)
                "\"encode\": \"6 GB/s\", \"decode\": \"7 GB/s\","
                "\"threads\": 2, \"input\": \"8 us\", \"carriage-message\": \"9 us\","
                "\"carriage\": \"10 GB/s\", \"messages-first\": true, \"slice\": \"11 us\", "
-               "\"crowding\": 1.2,"
+               "\"refill\": \"12 us\", \"crowding\": 1.2,"
                "\"turns\": 1.3, \"whole-layers\": true}",
                path);
     assert_int_equal(cost_batches_take(path, 0, &costs), STATUS_OK);
     unlink(path);
-    const double times[] = {costs.optimizer_s, costs.message_s, costs.input_s,
-                            costs.carriage_message_s, costs.slice_s};
-    const double times_us[] = {1000, 2, 8, 9, 11};
+    const double times[] = {costs.optimizer_s,        costs.message_s, costs.input_s,
+                            costs.carriage_message_s, costs.slice_s,   costs.refill_s};
+    const double times_us[] = {1000, 2, 8, 9, 11, 12};
     const double bandwidths[] = {costs.message_bandwidth, costs.sum_bandwidth,
                                  costs.encode_bandwidth, costs.decode_bandwidth,
                                  costs.carriage_bandwidth};

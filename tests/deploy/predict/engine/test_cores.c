@@ -256,6 +256,45 @@ static void slices_leave_crowded_cores_as_slow(void **state)
     cores_destroy(cores);
 }
 
+/* Two threads with a core, by slices: each gets it back behind a slice of the other's, for 0.1. The
+ * first time nobody was there before. */
+static void who_gets_a_core_back_fills_its_caches_again(void **state)
+{
+    (void)state;
+    const struct cores_share share = {
+        .compute_threads = 1, .turns = 1.5, .slice_s = 1, .refill_s = 0.1};
+    struct cores *cores = make_by(1, &share);
+    give(cores, 0, 0, CORES_COMPUTE, 1.5);
+    expect_end(cores, 0, 1.5);
+    give(cores, 2, 0, CORES_COMPUTE, 1.5); // alone it has all that it had
+    expect_end(cores, 0, 3.5);
+    give(cores, 4, 0, CORES_COMPUTE, 1.5);
+    give(cores, 4, 1, CORES_COMPUTE, 1.5);
+    expect_slice(cores, 5);
+    expect_slice(cores, 6);     // of which 0.1 was for what the first has put out
+    expect_end(cores, 0, 6.6);  // 0.5, and as much for a whole slice
+    expect_end(cores, 1, 7.26); // 0.6 that were left, and 0.06
+    cores_destroy(cores);
+}
+
+/* One that computes for a fifth of a slice puts out a fifth, and messages nothing. */
+static void short_work_of_others_leaves_most_of_the_caches(void **state)
+{
+    (void)state;
+    const struct cores_share share = {
+        .compute_threads = 1, .messages_first = true, .slice_s = 1, .refill_s = 0.1};
+    struct cores *cores = make_by(1, &share);
+    give(cores, 0, 0, CORES_COMPUTE, 1.5);
+    give(cores, 0.5, 0, CORES_MESSAGES, 0.5);
+    expect_end(cores, 0, 1);
+    expect_end(cores, 0, 2);
+    give(cores, 2, 1, CORES_COMPUTE, 0.1); // behind 1.5 of the other: 0.1 more
+    expect_end(cores, 1, 2.2);
+    give(cores, 3, 0, CORES_COMPUTE, 1);
+    expect_end(cores, 0, 4.02);
+    cores_destroy(cores);
+}
+
 static void threads_that_stand_for_several_know_no_slices(void **state)
 {
     (void)state;
@@ -281,6 +320,8 @@ int main(void)
         cmocka_unit_test_teardown(messages_wait_for_the_end_of_a_slice, tear_down),
         cmocka_unit_test_teardown(messages_first_interrupt_a_slice, tear_down),
         cmocka_unit_test_teardown(slices_leave_crowded_cores_as_slow, tear_down),
+        cmocka_unit_test_teardown(who_gets_a_core_back_fills_its_caches_again, tear_down),
+        cmocka_unit_test_teardown(short_work_of_others_leaves_most_of_the_caches, tear_down),
         cmocka_unit_test_teardown(threads_that_stand_for_several_know_no_slices, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
