@@ -4,9 +4,9 @@ import fnmatch
 import random
 
 MODELS = ("cnn", "resnet20", "lenet5")
-CALIBRATION_STEPS = {"cnn": 150, "resnet20": 100, "lenet5": 400}
+CALIBRATION_STEPS = {"cnn": 200, "resnet20": 120, "lenet5": 2000}
 CALIBRATION_RUNS = ("local", "ring", "ring-small-buckets", "ps-sync", "ps-sync-compress",
-                    "ring-few-cores")
+                    "local-again", "ring-few-cores")
 LINK_RUNS = {"ring": ["--mode", "ring"],
              "ring-small-buckets": ["--mode", "ring", "--bucket-mb", "0.0625"],
              "ps-sync": ["--mode", "ps-sync", "--servers", "1"]}

@@ -93,8 +93,9 @@ class Jobs:
              *(["--transport", "auto"] if cell.network == "shm" else []))
 
     def calibrate_over_links(self, cell, runs, near, step_s):
-        """The run folders for it: one worker alone, and two over links. `near` has some of two on
-        this host, whose `ring-few-cores` shows turns; a step of one worker takes step_s."""
+        """The run folders for it: one worker alone, before and after two over links. `near` has some
+        of two on this host, whose `ring-few-cores` shows what links do not; a step of one worker
+        takes step_s."""
         os.makedirs(runs)
         steps = max(CALIBRATION_STEPS_LEAST, int(CALIBRATION_S / step_s))
         self.run_alone(cell.model, steps, os.path.join(runs, "local"))
@@ -109,6 +110,7 @@ class Jobs:
             self.run_over_links(pair, options, max(CALIBRATION_STEPS_LEAST,
                                                    int(CALIBRATION_S / (step_s + exchange_s))),
                                 os.path.join(runs, name))
+        self.run_alone(cell.model, steps, os.path.join(runs, "local-again"))
         few = os.path.join(near, "ring-few-cores")
         if os.path.exists(few):
             shutil.copytree(few, os.path.join(runs, "ring-few-cores"))

@@ -123,7 +123,8 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     const struct spread *spread = &made->costs.spread;
     char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
     name_layers(model, made);
-    enum status status = calibration_layers_make(maker->narrowest, model, &made->costs);
+    double share = calibration_speed_share(maker->runs, maker->run_count, maker->narrowest);
+    enum status status = calibration_layers_make(maker->narrowest, model, share, &made->costs);
     if (status != STATUS_OK) {
         return status;
     }
@@ -161,7 +162,7 @@ static enum status take_batch(struct maker *maker, uint32_t batch, const struct 
         }
     }
     costs->batch = batch;
-    enum status status = calibration_layers_make(narrowest, model, costs);
+    enum status status = calibration_layers_make(narrowest, model, 1, costs);
     if (status != STATUS_OK) {
         return status;
     }

@@ -5,6 +5,8 @@
 #include "deploy/calibrate/fit.h"
 #include "deploy/predict/basis/fields.h"
 
+#include <stdint.h>
+
 bool calibration_knows_cores(const struct calibration_run *run)
 {
     return run->observation.cores.workers.processes > 0 && !run->observation.has_gpu &&
@@ -131,15 +133,53 @@ static void take_carriage(struct calibration_run *const *runs, size_t run_count,
                          message, bandwidth, count);
 }
 
+/* Whether a run is of one worker that exchanges nothing, as `narrowest` is. */
+static bool is_alone(const struct calibration_run *run, const struct calibration_run *narrowest)
+{
+    return calibration_knows_cores(run) && run->workers == 1 && run->batch == narrowest->batch &&
+           run->observation.cores.workers.ends <= 0;
+}
+
+double calibration_speed_share(struct calibration_run *const *runs, size_t run_count,
+                               const struct calibration_run *narrowest)
+{
+    double sum_s = 0, count = 0;
+    for (size_t i = 0; i < run_count; i++) {
+        if (is_alone(runs[i], narrowest)) {
+            sum_s += compute_s(runs[i]);
+            count++;
+        }
+    }
+    bool is_known = is_alone(narrowest, narrowest) && sum_s > 0 && compute_s(narrowest) > 0;
+    return is_known ? sum_s / count / compute_s(narrowest) : 1;
+}
+
+/* What cores work for a step of one worker alone, in the run of that which was made next to another
+ * run. That of `narrowest` if there is none. */
+static double alone_beside(struct calibration_run *const *runs, size_t run_count, size_t index,
+                           const struct calibration_run *narrowest)
+{
+    size_t least = SIZE_MAX;
+    double alone_s = compute_s(narrowest);
+    for (size_t i = 0; i < run_count; i++) {
+        size_t away = i < index ? index - i : i - index;
+        if (is_alone(runs[i], narrowest) && away < least) {
+            least = away;
+            alone_s = compute_s(runs[i]);
+        }
+    }
+    return alone_s;
+}
+
 /* How much longer cores work for a step beside others, in proportion to those that are busy. */
 static void take_crowding(struct calibration_run *const *runs, size_t run_count,
                           const struct calibration_run *narrowest, struct calibration *made)
 {
-    double squares = 0, products = 0, alone_s = compute_s(narrowest);
-    bool is_alone = calibration_knows_cores(narrowest) && narrowest->workers == 1 &&
-                    narrowest->observation.cores.workers.ends <= 0;
-    for (size_t i = 0; i < run_count && is_alone && alone_s > 0; i++) {
+    double squares = 0, products = 0;
+    bool is_known = is_alone(narrowest, narrowest) && compute_s(narrowest) > 0;
+    for (size_t i = 0; i < run_count && is_known; i++) {
         const struct calibration_run *run = runs[i];
+        double alone_s = alone_beside(runs, run_count, i, narrowest);
         const struct observed_cores *seen = &run->observation.cores;
         if (!calibration_knows_cores(run) || run->workers < 2 ||
             !calibration_run_has_one_machine(run) || calibration_is_crowded(run) ||
@@ -199,11 +239,13 @@ static void take_turns(struct calibration_run *const *runs, size_t run_count,
                        const struct calibration_run *narrowest, struct calibration *made)
 {
     char text[QUANTITY_BYTES];
-    double alone_s = compute_s(narrowest), sum = 0, longer_s = 0;
-    bool has_slices = made->costs.slice_s > 0 && made->costs.threads == 1;
+    double sum = 0, longer_s = 0;
+    bool has_slices = made->costs.slice_s > 0;
     uint32_t count = 0;
-    bool is_known = calibration_knows_cores(narrowest) && !calibration_is_crowded(narrowest);
-    for (size_t i = 0; i < run_count && is_known && alone_s > 0; i++) {
+    bool is_known = calibration_knows_cores(narrowest) && !calibration_is_crowded(narrowest) &&
+                    compute_s(narrowest) > 0;
+    for (size_t i = 0; i < run_count && is_known; i++) {
+        double alone_s = alone_beside(runs, run_count, i, narrowest);
         if (find_longer(runs[i], made, alone_s, &longer_s)) {
             sum += has_slices ? refill_of(runs[i], longer_s, made->costs.slice_s)
                               : turns_of(runs[i], longer_s, alone_s);

@@ -25,8 +25,14 @@ bool calibration_message(struct calibration_run *const *runs, size_t run_count,
 /* What threads that read batches took of cores for one. False: the run does not show it. */
 bool calibration_input(const struct calibration_run *run, double *ret_input_s);
 
-/* Threads, input, carriage, crowding and turns, with their notes. `narrowest` is one of the runs.
- */
+/* How many times as long as in `narrowest` the cores worked in all runs like it, in the mean: runs
+ * of one worker that exchanged nothing, whose speed changes with that of the machine. 1: there are
+ * no others. */
+double calibration_speed_share(struct calibration_run *const *runs, size_t run_count,
+                               const struct calibration_run *narrowest);
+
+/* Threads, input, carriage, crowding and turns, with their notes. `narrowest` is one of the runs,
+ * which are in the order in which they were made. */
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_run *narrowest,
                             struct calibration *calibration);

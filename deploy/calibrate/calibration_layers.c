@@ -66,10 +66,10 @@ static enum status take_unnamed(const struct calibration_run *run, struct costs 
 }
 
 /* From pieces of a step to shares of the least step, and the spread on top of it. */
-static void scale(const struct calibration_run *run, struct costs *costs)
+static void scale(const struct calibration_run *run, double speed_share, struct costs *costs)
 {
     const struct observation *seen = &run->observation;
-    double share = calibration_core_share(run), all_s = costs_compute_s(costs);
+    double share = calibration_core_share(run) * speed_share, all_s = costs_compute_s(costs);
     struct fit_spread fit = fit_spread(seen->step_s, seen->step_count);
     costs->errors.compute = fit_mean_error(seen->step_s, seen->step_count);
     costs->spread = fit.spread;
@@ -81,7 +81,8 @@ static void scale(const struct calibration_run *run, struct costs *costs)
 }
 
 enum status calibration_layers_make(const struct calibration_run *run,
-                                    const struct model_layers *model, struct costs *costs)
+                                    const struct model_layers *model, double speed_share,
+                                    struct costs *costs)
 {
     list_layers(model, costs);
     costs->whole_layers = run->observation.layer_count > 0;
@@ -93,6 +94,6 @@ enum status calibration_layers_make(const struct calibration_run *run,
             return status;
         }
     }
-    scale(run, costs);
+    scale(run, speed_share, costs);
     return STATUS_OK;
 }

@@ -33,6 +33,7 @@ static const struct {
     [CALIBRATION_SMALL] = {"ring-small-buckets", MODE_RING},
     [CALIBRATION_SERVERS] = {"ps-sync", MODE_PS_SYNC},
     [CALIBRATION_CODES] = {"ps-sync-compress", MODE_PS_SYNC},
+    [CALIBRATION_AGAIN] = {"local-again", MODE_LOCAL},
     [CALIBRATION_TURNS] = {"ring-few-cores", MODE_RING},
 };
 
@@ -175,6 +176,9 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
         if (kind != CALIBRATION_CODES) {
             job->compress = (struct codec){.kind = CODEC_NONE};
         }
+        if (kind == CALIBRATION_AGAIN) {
+            continue; // as the first, which is made last
+        }
         if (kind == CALIBRATION_LOCAL || kind == CALIBRATION_BATCH) {
             job->batch = kind == CALIBRATION_LOCAL ? usual_batch(jobs) : jobs->batches[i - 1];
             job->workers = 1;
@@ -192,6 +196,11 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
                      "--global-batch %u: %u workers have to get the same number of images each",
                      job->global_batch, job->workers);
             return STATUS_INVALID;
+        }
+    }
+    for (size_t i = 0; i < jobs->count && status == STATUS_OK; i++) {
+        if (jobs->kinds[i] == CALIBRATION_AGAIN) {
+            jobs->list[i] = jobs->list[0];
         }
     }
     return status;
@@ -306,6 +315,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
     static const char *const how[CALIBRATION_KINDS] = {
         [CALIBRATION_SMALL] = ", small buckets",
         [CALIBRATION_CODES] = ", --compress",
+        [CALIBRATION_AGAIN] = ", once more",
         [CALIBRATION_TURNS] = ", on the cores of one",
     };
     if (kind == CALIBRATION_BATCH) {

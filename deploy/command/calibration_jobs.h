@@ -1,6 +1,6 @@
 /* The jobs that `ringside calibrate` runs by itself, each with a timeline: local with one worker,
- * also with other batches; with several, ring, ring with small buckets, and ps-sync; on this host
- * alone, also ring on as few cores as one of the workers needs. */
+ * also with other batches; with several, ring, ring with small buckets, and ps-sync; then local
+ * again and, on this host alone, ring on as few cores as one of the workers needs. */
 #ifndef DEPLOY_COMMAND_CALIBRATION_JOBS_H
 #define DEPLOY_COMMAND_CALIBRATION_JOBS_H
 
@@ -21,6 +21,7 @@ enum {
     CALIBRATION_SMALL,
     CALIBRATION_SERVERS,
     CALIBRATION_CODES, // servers with --compress, if that is asked for
+    CALIBRATION_AGAIN, // local once more: machines get quicker and slower
     CALIBRATION_TURNS, // the last, as not all calibrations have it
     CALIBRATION_KINDS
 };

@@ -147,15 +147,31 @@ static void where_slices_are_not_known_turns_are_a_factor(void **state)
 {
     (void)state;
     double slice_s = 0;
-    bool is_known = has_slices(&slice_s);
-    set_run(&local, 1, "none", "none", 0);
-    set_run(&plain, 2, "shm", "none", 0);
-    local.threads = plain.threads = is_known ? 2 : 1; // threads of one worker have no slices
-    plain.hosts[0].cores = local.threads;
-    plain.observation.cores.workers.compute_s = 1.2 * ALONE_S;
-    take_cores(2);
+    if (has_slices(&slice_s)) {
+        print_message("skipped: this kernel says how long slices are\n");
+        skip();
+    }
+    take_crowded(2, ALONE_S, 0.2 * ALONE_S);
     check_near(calibration.costs.turns, 1.2);
     assert_true(calibration.costs.refill_s == 0);
+}
+
+/* One worker alone took longer the second time, and so did what came next to that run. */
+static void runs_are_compared_with_those_next_to_them(void **state)
+{
+    (void)state;
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 1, "none", "none", 0);
+    set_run(&coded, 2, "tcp", "none", 2 * BYTES);
+    plain.observation.cores.workers.compute_s = 1.2 * ALONE_S;
+    coded.observation.cores.workers.compute_s = 1.1 * 1.2 * ALONE_S;
+    coded.observation.cores.busy =
+        coded.observation.cores.workers.compute_s / coded.observation.cores.step_s + 1;
+    take_cores(3);
+    check_near(calibration.costs.crowding, 1.1);
+    struct calibration_run *const runs[] = {&local, &plain, &coded};
+    check_near(calibration_speed_share(runs, 3, &local), 1.1);
+    check_near(calibration_speed_share(runs, 1, &local), 1);
 }
 
 int main(void)
@@ -164,6 +180,7 @@ int main(void)
         cmocka_unit_test(codes_show_what_bytes_are_carried_for),
         cmocka_unit_test(nothing_is_carried_of_what_is_lent),
         cmocka_unit_test(computing_is_slower_beside_others_with_codes_too),
+        cmocka_unit_test(runs_are_compared_with_those_next_to_them),
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
         cmocka_unit_test(where_slices_are_not_known_turns_are_a_factor),
     };
