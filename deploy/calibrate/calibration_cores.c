@@ -133,10 +133,10 @@ static void take_carriage(struct calibration_run *const *runs, size_t run_count,
                          message, bandwidth, count);
 }
 
-/* Whether a run is of one worker that exchanges nothing, as `narrowest` is. */
-static bool is_alone(const struct calibration_run *run, const struct calibration_run *narrowest)
+/* Whether a run is of one worker that exchanges nothing. */
+static bool is_alone(const struct calibration_run *run, uint32_t batch)
 {
-    return calibration_knows_cores(run) && run->workers == 1 && run->batch == narrowest->batch &&
+    return calibration_knows_cores(run) && run->workers == 1 && run->batch == batch &&
            run->observation.cores.workers.ends <= 0;
 }
 
@@ -145,25 +145,25 @@ double calibration_speed_share(struct calibration_run *const *runs, size_t run_c
 {
     double sum_s = 0, count = 0;
     for (size_t i = 0; i < run_count; i++) {
-        if (is_alone(runs[i], narrowest)) {
+        if (is_alone(runs[i], narrowest->batch)) {
             sum_s += compute_s(runs[i]);
             count++;
         }
     }
-    bool is_known = is_alone(narrowest, narrowest) && sum_s > 0 && compute_s(narrowest) > 0;
+    bool is_known = is_alone(narrowest, narrowest->batch) && sum_s > 0 && compute_s(narrowest) > 0;
     return is_known ? sum_s / count / compute_s(narrowest) : 1;
 }
 
-/* What cores work for a step of one worker alone, in the run of that which was made next to another
- * run. That of `narrowest` if there is none. */
+/* What cores work for a step of one worker alone, in the run of that, and of its batch, which was
+ * made next to another run. Without one that of `narrowest`; 0: of another batch. */
 static double alone_beside(struct calibration_run *const *runs, size_t run_count, size_t index,
                            const struct calibration_run *narrowest)
 {
     size_t least = SIZE_MAX;
-    double alone_s = compute_s(narrowest);
+    double alone_s = runs[index]->batch == narrowest->batch ? compute_s(narrowest) : 0;
     for (size_t i = 0; i < run_count; i++) {
         size_t away = i < index ? index - i : i - index;
-        if (is_alone(runs[i], narrowest) && away < least) {
+        if (is_alone(runs[i], runs[index]->batch) && away < least) {
             least = away;
             alone_s = compute_s(runs[i]);
         }
@@ -176,7 +176,7 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
                           const struct calibration_run *narrowest, struct calibration *made)
 {
     double squares = 0, products = 0;
-    bool is_known = is_alone(narrowest, narrowest) && compute_s(narrowest) > 0;
+    bool is_known = is_alone(narrowest, narrowest->batch) && compute_s(narrowest) > 0;
     for (size_t i = 0; i < run_count && is_known; i++) {
         const struct calibration_run *run = runs[i];
         double alone_s = alone_beside(runs, run_count, i, narrowest);
@@ -203,73 +203,6 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
                          "%.3f times as long where all cores are busy: steps of several workers "
                          "beside those of one",
                          made->costs.crowding);
-}
-
-/* How much longer cores work for a step of a worker where threads take turns. Returns false if a
- * run does not show it. */
-static bool find_longer(const struct calibration_run *run, const struct calibration *made,
-                        double alone_s, double *ret_longer_s)
-{
-    if (!calibration_knows_cores(run) || !calibration_is_crowded(run) || run->hosts[0].cores <= 0) {
-        return false;
-    }
-    bool is_beside = run->hosts[0].cores > 1 && made->costs.crowding > 0;
-    *ret_longer_s = compute_s(run) - alone_s * (is_beside ? made->costs.crowding : 1);
-    return true;
-}
-
-/* As cores.h has it: what is above 1 where two threads that compute have one core. */
-static double turns_of(const struct calibration_run *run, double longer_s, double alone_s)
-{
-    return longer_s / alone_s / (2 - 2.0 * run->hosts[0].cores / (run->workers * run->threads));
-}
-
-/* As cores.h has it: a step has as many turns as slices, one at least, and in between each of the
- * others on its core has had one. */
-static double refill_of(const struct calibration_run *run, double longer_s, double slice_s)
-{
-    double step_s = compute_s(run), turn_s = step_s < slice_s ? step_s : slice_s;
-    double others_s = ((double)run->workers / run->hosts[0].cores - 1) * turn_s;
-    double share = others_s < slice_s ? others_s / slice_s : 1;
-    return longer_s / (step_s / turn_s) / share;
-}
-
-/* What turns cost: where threads have cores slice by slice, a time for each of them. */
-static void take_turns(struct calibration_run *const *runs, size_t run_count,
-                       const struct calibration_run *narrowest, struct calibration *made)
-{
-    char text[QUANTITY_BYTES];
-    double sum = 0, longer_s = 0;
-    bool has_slices = made->costs.slice_s > 0;
-    uint32_t count = 0;
-    bool is_known = calibration_knows_cores(narrowest) && !calibration_is_crowded(narrowest) &&
-                    compute_s(narrowest) > 0;
-    for (size_t i = 0; i < run_count && is_known; i++) {
-        double alone_s = alone_beside(runs, run_count, i, narrowest);
-        if (find_longer(runs[i], made, alone_s, &longer_s)) {
-            sum += has_slices ? refill_of(runs[i], longer_s, made->costs.slice_s)
-                              : turns_of(runs[i], longer_s, alone_s);
-            count++;
-        }
-    }
-    double mean = sum > 0 ? sum / count : 0;
-    if (count == 0) {
-        calibration_add_note(&made->cost_notes, has_slices ? "refill" : "turns", true,
-                             "none: no run has fewer cores than threads that compute");
-    } else if (has_slices) {
-        made->costs.refill_s = mean;
-        quantity_format(mean, QUANTITY_TIME, text);
-        calibration_add_note(&made->cost_notes, "refill", false,
-                             "%s when a thread gets a core back behind others, of a slice or more: "
-                             "steps of workers with too few beside those of one",
-                             text);
-    } else {
-        made->costs.turns = 1 + mean;
-        calibration_add_note(&made->cost_notes, "turns", false,
-                             "%.3f times as long with two threads that compute on each core: steps "
-                             "of workers with too few beside those of one",
-                             made->costs.turns);
-    }
 }
 
 static void take_slice(struct calibration *made)
@@ -310,5 +243,83 @@ void calibration_take_cores(struct calibration_run *const *runs, size_t run_coun
     take_order(narrowest, calibration);
     take_carriage(runs, run_count, calibration);
     take_crowding(runs, run_count, narrowest, calibration);
-    take_turns(runs, run_count, narrowest, calibration);
+}
+
+/* A run whose threads took turns. */
+struct turns {
+    double alone_s, step_s; // what cores work for a step of one worker alone, and of this run
+    double cores, workers;
+};
+
+/* As cores.h has it: what is above 1 where two threads that compute have one core. */
+static double turns_share(const struct turns *turns)
+{
+    double all = 2 - 2 * turns->cores / turns->workers;
+    return (turns->step_s / turns->alone_s - 1) / all;
+}
+
+/* As cores.h has it: a step has as many turns as slices, one at least, and in between each of the
+ * others on its core has had one. */
+static double turns_refill(const struct turns *turns, double slice_s)
+{
+    double turn_s = turns->step_s < slice_s ? turns->step_s : slice_s;
+    double others_s = (turns->workers / turns->cores - 1) * turn_s;
+    double share = others_s < slice_s ? others_s / slice_s : 1;
+    return (turns->step_s - turns->alone_s) / (turns->step_s / turn_s) / share;
+}
+
+/* Runs whose threads took turns, of which those whose steps are shorter than a slice count only
+ * where there are no others: short steps leave some of each other's in the caches. Returns how many
+ * there are. */
+static size_t list_turns(struct calibration_run *const *runs, size_t run_count,
+                         const struct calibration_run *narrowest, const struct costs *costs,
+                         struct turns ret_list[CALIBRATION_RUNS_MAX])
+{
+    size_t count = 0;
+    for (int is_long = 1; is_long >= 0 && count == 0; is_long--) {
+        for (size_t i = 0; i < run_count; i++) {
+            const struct calibration_run *run = runs[i];
+            double alone_s = alone_beside(runs, run_count, i, narrowest);
+            bool is_shown = calibration_knows_cores(run) && calibration_is_crowded(run) &&
+                            run->hosts[0].cores > 0 && alone_s > 0;
+            if (is_shown && (compute_s(run) >= costs->slice_s) == (is_long == 1)) {
+                bool is_beside = run->hosts[0].cores > 1 && costs->crowding > 0;
+                ret_list[count++] =
+                    (struct turns){alone_s * (is_beside ? costs->crowding : 1), compute_s(run),
+                                   run->hosts[0].cores, run->workers};
+            }
+        }
+    }
+    return count;
+}
+
+void calibration_take_turns(struct calibration_run *const *runs, size_t run_count,
+                            const struct calibration_run *narrowest, struct calibration *made)
+{
+    char text[QUANTITY_BYTES];
+    struct turns list[CALIBRATION_RUNS_MAX];
+    double sum = 0, slice_s = made->costs.slice_s;
+    bool is_known = calibration_knows_cores(narrowest) && !calibration_is_crowded(narrowest);
+    size_t count = is_known ? list_turns(runs, run_count, narrowest, &made->costs, list) : 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += slice_s > 0 ? turns_refill(&list[i], slice_s) : turns_share(&list[i]);
+    }
+    double mean = sum > 0 ? sum / (double)count : 0;
+    if (count == 0) {
+        calibration_add_note(&made->cost_notes, slice_s > 0 ? "refill" : "turns", true,
+                             "none: no run has fewer cores than threads that compute");
+    } else if (slice_s > 0) {
+        made->costs.refill_s = mean;
+        quantity_format(mean, QUANTITY_TIME, text);
+        calibration_add_note(&made->cost_notes, "refill", false,
+                             "%s when a thread gets a core back behind others, of a slice or more: "
+                             "steps of workers with too few beside those of one",
+                             text);
+    } else {
+        made->costs.turns = 1 + mean;
+        calibration_add_note(&made->cost_notes, "turns", false,
+                             "%.3f times as long with two threads that compute on each core: steps "
+                             "of workers with too few beside those of one",
+                             made->costs.turns);
+    }
 }

@@ -31,9 +31,14 @@ bool calibration_input(const struct calibration_run *run, double *ret_input_s);
 double calibration_speed_share(struct calibration_run *const *runs, size_t run_count,
                                const struct calibration_run *narrowest);
 
-/* Threads, input, carriage, crowding and turns, with their notes. `narrowest` is one of the runs,
+/* Threads, input, carriage and crowding, with their notes. `narrowest` is one of the runs,
  * which are in the order in which they were made. */
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
+                            const struct calibration_run *narrowest,
+                            struct calibration *calibration);
+
+/* What turns cost, behind these. Of all runs, also of other batches. */
+void calibration_take_turns(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_run *narrowest,
                             struct calibration *calibration);
 

@@ -5,6 +5,7 @@
 #include "common/base/cores.h"
 #include "common/base/log.h"
 #include "common/base/number.h"
+#include "common/base/slice.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
@@ -15,6 +16,9 @@
 #include "deploy/calibrate/observation.h"
 #include "deploy/system/folder.h"
 
+#include <jansson.h>
+
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +26,7 @@
 #define STEPS        60
 #define SMALL_PARTS  16   // of the usual bucket
 #define SMALL_MB_MIN 0.01 // of a bucket
+#define LONG_SLICES  3    // of a step that is long enough
 
 static const struct {
     const char *name; // of the folder
@@ -35,6 +40,8 @@ static const struct {
     [CALIBRATION_CODES] = {"ps-sync-compress", MODE_PS_SYNC},
     [CALIBRATION_AGAIN] = {"local-again", MODE_LOCAL},
     [CALIBRATION_TURNS] = {"ring-few-cores", MODE_RING},
+    [CALIBRATION_LONG] = {"local-long-steps", MODE_LOCAL},
+    [CALIBRATION_LONG_TURNS] = {"ring-few-cores-long-steps", MODE_RING},
 };
 
 /* Options that are given to all jobs, where the user has said nothing. */
@@ -131,7 +138,7 @@ enum status calibration_jobs_take_batches(const char *text, struct calibration_j
 /* Which jobs there are, in their order. */
 static void list_kinds(struct calibration_jobs *jobs)
 {
-    for (int kind = 0; kind < CALIBRATION_KINDS; kind++) {
+    for (int kind = 0; kind < CALIBRATION_LONG; kind++) {
         bool has_codes = jobs->job.compress.kind != CODEC_NONE;
         size_t count = kind == CALIBRATION_BATCH   ? jobs->batch_count
                        : kind == CALIBRATION_CODES ? has_codes
@@ -317,9 +324,12 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         [CALIBRATION_CODES] = ", --compress",
         [CALIBRATION_AGAIN] = ", once more",
         [CALIBRATION_TURNS] = ", on the cores of one",
+        [CALIBRATION_LONG_TURNS] = ", on the cores of one",
     };
     if (kind == CALIBRATION_BATCH) {
         snprintf(number, sizeof(number), "-%u", job->batch);
+    }
+    if (kind == CALIBRATION_BATCH || kind >= CALIBRATION_LONG) {
         snprintf(images, sizeof(images), ", %u images a step", job->batch);
     }
     snprintf(folder, LAUNCH_PATH_MAX, "%s/%s%s", jobs->session.options.out, plan[kind].name,
@@ -336,7 +346,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
         .security = &jobs->session.security,
         .log_level = log_level_choices[jobs->session.options.log_level].name,
     };
-    if (kind != CALIBRATION_TURNS) {
+    if (kind != CALIBRATION_TURNS && kind != CALIBRATION_LONG_TURNS) {
         return launch_one(jobs, &launch);
     }
     const pid_t agent = jobs->session.launcher.crew.links[0].pid;
@@ -359,6 +369,55 @@ static bool can_crowd(const struct calibration_jobs *jobs)
            job->threads > 0 && job->threads < cores_available();
 }
 
+/* By how many times a batch has to be larger, so that its steps are as long as several turns. 1: it
+ * need not be, or that is not known. */
+static uint32_t find_longer(const struct calibration_jobs *jobs, size_t index)
+{
+    double slice_s = 1e-9 * (double)slice_to_tick(), step_s = 0, samples = 0;
+    struct calibration_run *run = calloc(1, sizeof(*run));
+    if (run != NULL && slice_s > 0 &&
+        calibration_run_read(jobs->folders[index], run) == STATUS_OK) {
+        const struct observation *seen = &run->observation;
+        step_s = seen->step_count > 0 ? seen->passed_s / (double)seen->step_count : 0;
+        samples = json_number_value(json_object_get(run->folder.job, "train_samples"));
+    }
+    double times = step_s > 0 && step_s < slice_s ? ceil(LONG_SLICES * slice_s / step_s) : 1;
+    double most = samples / jobs->job.workers / jobs->list[index].batch; // of the data
+    times = times < most ? times : floor(most);
+    if (run != NULL) {
+        calibration_run_finish(run);
+    }
+    free(run);
+    return times > 1 && times * jobs->list[index].batch <= JOB_BATCH_MAX ? (uint32_t)times : 1;
+}
+
+/* Adds jobs with longer steps where those of the others are shorter than turns: what a turn costs
+ * shows little in these. */
+static void add_long(struct calibration_jobs *jobs)
+{
+    size_t turns = jobs->count - 1, alone = turns - 1;
+    char error[OPTION_ERROR_BYTES];
+    uint32_t times = jobs->job.steps > 0 && jobs->batch_count < CALIBRATION_BATCHES_MAX
+                         ? find_longer(jobs, alone)
+                         : 1;
+    struct job longer[2] = {jobs->list[alone], jobs->list[turns]};
+    for (size_t i = 0; i < 2 && times > 1; i++) {
+        longer[i].batch = times * jobs->list[alone].batch;
+        longer[i].global_batch = longer[i].workers * longer[i].batch;
+        if (longer[i].steps > STEPS) { // as long in all, but of as many steps as jobs have unasked
+            longer[i].steps /= times;
+            longer[i].steps = longer[i].steps > STEPS ? longer[i].steps : STEPS;
+        }
+        if (job_resolve(&longer[i], error, sizeof(error)) != STATUS_OK) {
+            return; // the other jobs are enough for most
+        }
+    }
+    for (size_t i = 0; i < 2 && times > 1; i++) {
+        jobs->kinds[jobs->count] = i == 0 ? CALIBRATION_LONG : CALIBRATION_LONG_TURNS;
+        jobs->list[jobs->count++] = longer[i];
+    }
+}
+
 enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *folder)
 {
     enum status status = begin(jobs, folder);
@@ -366,6 +425,10 @@ enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *f
     jobs->count -= !can_crowd(jobs);
     for (size_t i = 0; i < jobs->count && code == EXIT_COMPLETED; i++) {
         code = jobs->session.launcher.crew.interrupts > 0 ? EXIT_INTERRUPTED : run_one(jobs, i);
+        // One that cannot be run has taken itself off the list.
+        if (code == EXIT_COMPLETED && i + 1 == jobs->count && jobs->kinds[i] == CALIBRATION_TURNS) {
+            add_long(jobs);
+        }
         if (code != EXIT_COMPLETED && code != EXIT_INTERRUPTED && jobs->is_temporary) {
             log_error("calibrate ends here, and removes its runs with their logs: --runs DIR keeps "
                       "them");

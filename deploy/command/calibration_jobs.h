@@ -1,6 +1,7 @@
 /* The jobs that `ringside calibrate` runs by itself, each with a timeline: local with one worker,
  * also with other batches; with several, ring, ring with small buckets, and ps-sync; then local
- * again and, on this host alone, ring on as few cores as one of the workers needs. */
+ * again and, on this host alone, ring on as few cores as one of the workers needs; these two once
+ * more with longer steps, where steps are short. */
 #ifndef DEPLOY_COMMAND_CALIBRATION_JOBS_H
 #define DEPLOY_COMMAND_CALIBRATION_JOBS_H
 
@@ -22,7 +23,10 @@ enum {
     CALIBRATION_SERVERS,
     CALIBRATION_CODES, // servers with --compress, if that is asked for
     CALIBRATION_AGAIN, // local once more: machines get quicker and slower
-    CALIBRATION_TURNS, // the last, as not all calibrations have it
+    CALIBRATION_TURNS, // the last of the list, as not all calibrations have it
+    // Where steps are shorter than turns, both once more with a batch whose steps are not:
+    CALIBRATION_LONG,
+    CALIBRATION_LONG_TURNS,
     CALIBRATION_KINDS
 };
 

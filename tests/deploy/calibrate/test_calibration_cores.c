@@ -18,7 +18,7 @@
 #define PART_S     10e-6
 #define BYTE_S     1e-9
 
-static struct calibration_run local, plain, coded;
+static struct calibration_run local, plain, coded, longer;
 static struct calibration calibration;
 
 static void check_near(double value, double expected)
@@ -63,6 +63,7 @@ static void take_cores(size_t count)
     struct calibration_run *runs[] = {&local, &plain, &coded};
     memset(&calibration, 0, sizeof(calibration));
     calibration_take_cores(runs, count, &local, &calibration);
+    calibration_take_turns(runs, count, &local, &calibration);
 }
 
 /* In one run messages and their bytes cannot be told apart. */
@@ -143,6 +144,30 @@ static void where_slices_are_known_turns_have_a_time_each(void **state)
     assert_true(calibration.costs.refill_s == 0);
 }
 
+/* With a larger batch, whose steps are two slices long, and not of the batch that costs are of. */
+static void long_steps_show_what_turns_cost(void **state)
+{
+    (void)state;
+    double slice_s = 0;
+    if (!has_slices(&slice_s)) {
+        print_message("skipped: this kernel does not say how long slices are\n");
+        skip();
+    }
+    take_crowded(2, 0.4 * slice_s, 0);
+    struct calibration_run *const runs[] = {&local, &plain, &coded, &longer};
+    set_run(&coded, 1, "none", "none", 0);
+    set_run(&longer, 2, "shm", "none", 0);
+    longer.hosts[0].cores = 1;
+    longer.batch = coded.batch = local.batch + 1;
+    coded.observation.cores.workers.compute_s = 1.9 * slice_s;
+    longer.observation.cores.workers.compute_s = 2 * slice_s;
+    calibration_take_turns(runs, 4, &local, &calibration);
+    check_near(calibration.costs.refill_s, 0.05 * slice_s);
+    longer.batch++; // nothing is known of that alone
+    calibration_take_turns(runs, 4, &local, &calibration);
+    assert_true(calibration.costs.refill_s == 0);
+}
+
 static void where_slices_are_not_known_turns_are_a_factor(void **state)
 {
     (void)state;
@@ -182,6 +207,7 @@ int main(void)
         cmocka_unit_test(computing_is_slower_beside_others_with_codes_too),
         cmocka_unit_test(runs_are_compared_with_those_next_to_them),
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
+        cmocka_unit_test(long_steps_show_what_turns_cost),
         cmocka_unit_test(where_slices_are_not_known_turns_are_a_factor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
