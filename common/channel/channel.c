@@ -290,6 +290,21 @@ void channel_note_dropped(struct channel *channel, struct envelope *envelope,
     }
 }
 
+void channel_note_foreign(struct channel *channel, struct envelope *envelope,
+                          const struct message *message, bool is_later)
+{
+    char address[TRANSPORT_ADDRESS_BYTES];
+    is_later = is_later || channel->job_id == 0; // it is about to be told of which one it is
+    if (!note_dropped(channel, envelope, address)) {
+        return;
+    }
+    log_write(is_later ? LOG_INFO : LOG_WARN, "dropped a %s of %s: from=%s dropped_so_far=%llu",
+              message_kind_name(message->kind),
+              is_later ? "a process that the job has gone on without, or of another job"
+                       : "another job",
+              address, (unsigned long long)channel->dropped_count);
+}
+
 /* The envelope's values have been read. */
 static void return_loan(void *context, uint64_t peer, uint32_t ticket)
 {

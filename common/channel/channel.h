@@ -101,6 +101,11 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
 void channel_note_dropped(struct channel *channel, struct envelope *envelope,
                           const struct message *message, enum status why);
 
+/* The same for one of another job. After a loss (`is_later`: of a later generation), these come from
+ * processes that do not know yet that the others have gone on without them: that is no fault. */
+void channel_note_foreign(struct channel *channel, struct envelope *envelope,
+                          const struct message *message, bool is_later);
+
 /* Receives one message. The caller owns *ret_envelope. *ret_message borrows from it, and from the
  * channel until the next receive. Malformed messages are dropped, counted and logged.
  * STATUS_TIMED_OUT and STATUS_INTERRUPTED are as in transport_receive. STATUS_MISMATCH: a peer has
