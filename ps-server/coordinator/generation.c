@@ -231,6 +231,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
         slot->number = generation->workers[i].number;
         slot->peer = generation->workers[i].peer;
         slot->has_commit = generation->workers[i].has_commit;
+        slot->is_new = generation->workers[i].is_new;
         slot->sighting = generation->workers[i].sighting;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }

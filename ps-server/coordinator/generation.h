@@ -58,6 +58,7 @@ struct generation_worker {
     uint32_t number;
     uint64_t peer;   // of its connection before
     bool has_commit; // see membership.h
+    bool is_new;     // likewise
     struct sighting sighting;
 };
 

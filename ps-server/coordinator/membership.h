@@ -61,6 +61,7 @@ struct slot {
     bool is_over;                           // it has answered STOP, or its process has ended
     bool is_awaited; // the launcher starts a process for it: one that has it and is not READY
                      // may be the lost one, whose JOIN was on its way
+    bool is_new;     // it came while others trained, and has not been READY: they can do without
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from
