@@ -273,8 +273,9 @@ static enum status check_return(struct coordinator *coordinator, uint64_t now_ms
     }
     snprintf(
         ret_reason.bytes, ret_reason.size,
-        "%s %u did not come back within %.0f s of the loss of another one%s",
-        role_name(ret_culprit->role), ret_culprit->slot->number, server_s > 0 ? server_s : worker_s,
+        "%s %u did not come %swithin %.0f s of being told to%s", role_name(ret_culprit->role),
+        ret_culprit->slot->number, ret_culprit->slot->is_new ? "" : "back ",
+        server_s > 0 ? server_s : worker_s,
         look(coordinator, ret_culprit->slot) == PRESENCE_ENDED ? ": its process has ended" : "");
     return STATUS_UNREACHABLE;
 }

@@ -255,8 +255,8 @@ static void who_has_ended_on_this_host_is_not_waited_for(void **state)
     generation_finish(&next);
 }
 
-/* Worker 3 has come to two others by connection 13, and all prepare. */
-static void open_with_newcomer(struct story *story, struct generation *ret_next)
+/* Worker 3 is to come to two others. */
+static void begin_with_newcomer(struct story *story, struct generation *ret_next)
 {
     uint32_t number;
     open_training(story);
@@ -269,6 +269,12 @@ static void open_with_newcomer(struct story *story, struct generation *ret_next)
     assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 300),
                      STATUS_OK);
     generation_begin(ret_next, &story->coordinator);
+}
+
+/* It has come by connection 13, and all prepare. */
+static void open_with_newcomer(struct story *story, struct generation *ret_next)
+{
+    begin_with_newcomer(story, ret_next);
     story_join(story, 10, ROLE_WORKER, 0);
     story_join(story, 11, ROLE_WORKER, 1);
     story_join(story, 13, ROLE_WORKER, 3);
@@ -322,10 +328,37 @@ static void others_go_on_without_a_newcomer_that_differs_from_them(void **state)
     assert_non_null(strstr(story.coordinator.reason, "its model differs"));
     expect_end(&story, &generation, STATUS_AGAIN);
 
+    // It is ready before any of them.
+    const struct coordinator_resume copy = {.layout_digest = story_layout.digest,
+                                            .value_count = story_layout.value_count};
+    open_with_newcomer(&story, &generation);
+    story.coordinator.resume = &copy;
+    story_ready(&story, 13, ROLE_WORKER, "first", &other);
+    assert_non_null(strstr(story.coordinator.reason, "its model is not that of the job"));
+    expect_end(&story, &generation, STATUS_AGAIN);
+
     open_with_newcomer(&story, &generation);
     story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
     story_ready(&story, 11, ROLE_WORKER, "first", &other);
     expect_end(&story, &generation, STATUS_MISMATCH);
+}
+
+/* Nobody was lost. It was killed before it came, on another host, where nobody sees that. */
+static void a_newcomer_that_does_not_come_is_called_one(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    begin_with_newcomer(&story, &generation);
+    story_join(&story, 10, ROLE_WORKER, 0);
+    story_join(&story, 11, ROLE_WORKER, 1);
+    const struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
+    story_give(&story, 10, heartbeat, 5000);
+    story_give(&story, 11, heartbeat, 5000);
+    coordinator_tick(&story.coordinator, 5400, 0);
+    assert_string_equal(story.coordinator.reason,
+                        "worker 3 did not come within 5 s of being told to");
+    expect_end(&story, &generation, STATUS_AGAIN);
 }
 
 /* A loss has overtaken its preparation. */
@@ -387,6 +420,7 @@ int main(void)
         cmocka_unit_test(who_has_ended_on_this_host_is_not_waited_for),
         cmocka_unit_test(others_go_on_without_a_newcomer_that_lacks_what_it_needs),
         cmocka_unit_test(others_go_on_without_a_newcomer_that_differs_from_them),
+        cmocka_unit_test(a_newcomer_that_does_not_come_is_called_one),
         cmocka_unit_test(a_newcomer_is_one_until_it_has_been_ready),
         cmocka_unit_test(those_who_ask_hear_that_the_job_ends),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
