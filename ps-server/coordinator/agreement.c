@@ -314,22 +314,21 @@ bool agreement_check_resume(const struct coordinator *coordinator, const struct 
                  "its model is not that of the %s: layout digest %016llx with %llu "
                  "parameters, the %s has %016llx with %llu",
                  from, (unsigned long long)layout->digest, (unsigned long long)layout->value_count,
-                 from,
-                 (unsigned long long)resume->layout_digest,
+                 from, (unsigned long long)resume->layout_digest,
                  (unsigned long long)resume->value_count);
         return false;
     }
     if (member->train_samples != resume->train_samples ||
         member->test_samples != resume->test_samples ||
         member->data_digest != resume->data_digest) {
-        snprintf(
-            ret_why, why_size,
-            "its data are not those of the %s: %llu training and %llu test samples, "
-            "the %s has %llu and %llu%s",
-            from, (unsigned long long)member->train_samples,
-            (unsigned long long)member->test_samples, from,
-            (unsigned long long)resume->train_samples, (unsigned long long)resume->test_samples,
-            member->train_samples == resume->train_samples ? ", but not the same" : "");
+        snprintf(ret_why, why_size,
+                 "its data are not those of the %s: %llu training and %llu test samples, "
+                 "the %s has %llu and %llu%s",
+                 from, (unsigned long long)member->train_samples,
+                 (unsigned long long)member->test_samples, from,
+                 (unsigned long long)resume->train_samples,
+                 (unsigned long long)resume->test_samples,
+                 member->train_samples == resume->train_samples ? ", but not the same" : "");
         return false;
     }
     return true;

@@ -22,12 +22,10 @@ static void tell_refused(const struct coordinator_port *port, uint64_t peer, enu
     coordinator_port_send(port, peer, &refusal);
 }
 
-/* Likewise, and logs it. */
 static void refuse(const struct coordinator_port *port, uint64_t peer,
                    const struct wire_member *member, enum status reason, const char *told)
 {
-    coordinator_port_say(port, true, "refused a %s (host %s, pid %llu): %s",
-                         role_name(member->role), member->host,
+    coordinator_port_say(port, true, "refused a member (host %s, pid %llu): %s", member->host,
                          (unsigned long long)member->process_id, told);
     tell_refused(port, peer, reason, told);
 }
@@ -342,8 +340,7 @@ static bool begins_alike(struct coordinator *coordinator, const struct message *
     return coordinator->has_layout && message->step == coordinator->begin_step;
 }
 
-/* Whether the worker may stay. Where it disagrees with the others, the job fails, or goes on without
- * it if it is new. */
+/* Whether the worker may stay, which agrees with the others. */
 static bool accept_worker(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message, uint64_t now_ms)
 {
@@ -367,11 +364,7 @@ static bool accept_worker(struct coordinator *coordinator, const struct sender *
     snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->slot->number,
              from->slot->host, why);
     tell_refused(&coordinator->port, from->slot->peer, STATUS_MISMATCH, sentence);
-    if (from->slot->is_new) {
-        generation_lose(coordinator, STATUS_MISMATCH, sentence, from, now_ms);
-    } else {
-        coordinator_fail(coordinator, STATUS_MISMATCH, from, now_ms, "%s", sentence);
-    }
+    generation_give_up(coordinator, STATUS_MISMATCH, sentence, from, now_ms);
     return false;
 }
 
@@ -418,8 +411,7 @@ void handshake_ready(struct coordinator *coordinator, const struct sender *from,
         choices_note_ready(coordinator, from);
     }
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
-    slot->is_awaited = false; // whoever answers is not the lost one
-    slot->is_new = false;
+    slot->is_awaited = slot->is_new = false; // whoever answers is not the lost one
     slot_enter(membership, slot, SLOT_READY, now_ms);
     if (!membership_everybody_is(membership, SLOT_READY)) {
         return;

@@ -271,12 +271,11 @@ static enum status check_return(struct coordinator *coordinator, uint64_t now_ms
     if (server_s <= 0) {
         *ret_culprit = culprit;
     }
-    snprintf(
-        ret_reason.bytes, ret_reason.size,
-        "%s %u did not come %swithin %.0f s of being told to%s", role_name(ret_culprit->role),
-        ret_culprit->slot->number, ret_culprit->slot->is_new ? "" : "back ",
-        server_s > 0 ? server_s : worker_s,
-        look(coordinator, ret_culprit->slot) == PRESENCE_ENDED ? ": its process has ended" : "");
+    struct slot *slot = ret_culprit->slot;
+    snprintf(ret_reason.bytes, ret_reason.size,
+             "%s %u did not come %swithin %.0f s of being told to%s", role_name(ret_culprit->role),
+             slot->number, slot->is_new ? "" : "back ", server_s > 0 ? server_s : worker_s,
+             look(coordinator, slot) == PRESENCE_ENDED ? ": its process has ended" : "");
     return STATUS_UNREACHABLE;
 }
 

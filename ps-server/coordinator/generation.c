@@ -165,6 +165,16 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
 }
 
+void generation_give_up(struct coordinator *coordinator, enum status status, const char *sentence,
+                        const struct sender *member, uint64_t now_ms)
+{
+    if (member->slot->is_new) {
+        generation_lose(coordinator, status, sentence, member, now_ms);
+    } else {
+        coordinator_close(coordinator, status, sentence, member, now_ms);
+    }
+}
+
 void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
                             const struct sender *lost, uint64_t now_ms)
 {

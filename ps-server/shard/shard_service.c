@@ -141,11 +141,7 @@ static void handle_data(struct service *service, const struct message *message,
                         struct envelope *envelope)
 {
     enum status status = STATUS_MALFORMED;
-    if (message->job_id != service->channel->job_id) {
-        channel_note_foreign(service->channel, envelope, message, service->member.generation > 0);
-        return;
-    }
-    if (service->shard != NULL) {
+    if (message->job_id == service->channel->job_id && service->shard != NULL) {
         status = message->kind == MESSAGE_HELLO ? meet_worker(service, message, envelope->peer)
                                                 : take_data(service, message, envelope);
     }

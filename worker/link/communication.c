@@ -82,13 +82,9 @@ static void run_ready(struct link *link)
 static void deliver(struct link *link, const struct message *message, struct envelope *envelope)
 {
     enum status status = STATUS_MALFORMED;
-    if (message->job_id != link->channel->job_id) {
-        channel_note_foreign(link->channel, envelope, message, link_generation(link) > 0);
-        return;
-    }
-    if (message->kind == MESSAGE_PROBE) {
+    if (message->kind == MESSAGE_PROBE && message->job_id == link->channel->job_id) {
         status = link_probe(link, envelope->peer, message);
-    } else if (link->exchange != NULL) {
+    } else if (link->exchange != NULL && message->job_id == link->channel->job_id) {
         status = exchange_deliver(link->exchange, message, envelope);
         note_exchange(link, status);
     }
