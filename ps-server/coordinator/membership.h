@@ -108,6 +108,10 @@ const char *role_name(enum member_role role);
 /* Finds the member behind a connection. Returns false if it is not a member's. */
 bool membership_find(const struct membership *membership, uint64_t peer, struct sender *ret_sender);
 
+/* The connection of a member was closed, or of a newcomer that has not yet come to its slot: others
+ * come by a new connection. */
+void membership_note_closed(struct membership *membership, uint64_t peer, uint64_t now_ms);
+
 /* The slot with this index among all: those of workers come first, then those of servers. */
 struct slot *membership_slot(const struct membership *membership, uint32_t index);
 

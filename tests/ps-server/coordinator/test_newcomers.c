@@ -361,6 +361,34 @@ static void a_newcomer_that_does_not_come_is_called_one(void **state)
     expect_end(&story, &generation, STATUS_AGAIN);
 }
 
+/* Nor is the job held up for --lost-after. */
+static void a_newcomer_that_is_closed_before_it_comes_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    begin_with_newcomer(&story, &generation);
+    deadlines_note_closed(&story.coordinator, 9, 400);
+    story_join(&story, 10, ROLE_WORKER, 0);
+    story_join(&story, 11, ROLE_WORKER, 1);
+    coordinator_tick(&story.coordinator, 1399, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    coordinator_tick(&story.coordinator, 1400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_RENEWING);
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    begin_with_newcomer(&story, &generation);
+    deadlines_note_closed(&story.coordinator, 9, 400);
+    deadlines_note_closed(&story.coordinator, 1, 400); // of one that was there, and joins anew
+    story_join(&story, 10, ROLE_WORKER, 0);
+    story_join(&story, 11, ROLE_WORKER, 1);
+    story_join(&story, 13, ROLE_WORKER, 3);
+    coordinator_tick(&story.coordinator, 1400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&generation);
+}
+
 /* A loss has overtaken its preparation. */
 static void a_newcomer_is_one_until_it_has_been_ready(void **state)
 {
@@ -421,6 +449,7 @@ int main(void)
         cmocka_unit_test(others_go_on_without_a_newcomer_that_lacks_what_it_needs),
         cmocka_unit_test(others_go_on_without_a_newcomer_that_differs_from_them),
         cmocka_unit_test(a_newcomer_that_does_not_come_is_called_one),
+        cmocka_unit_test(a_newcomer_that_is_closed_before_it_comes_is_not_waited_for),
         cmocka_unit_test(a_newcomer_is_one_until_it_has_been_ready),
         cmocka_unit_test(those_who_ask_hear_that_the_job_ends),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
