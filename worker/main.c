@@ -172,7 +172,9 @@ static enum status join_and_train(const struct worker_options *options,
         link_options.outlast_ms = job_outlast_ms(&job);
     } while (status == STATUS_AGAIN);
     workplace_close(&workplace);
-    if (status != STATUS_OK) {
+    if (status == STATUS_UNREACHABLE && job.workers == 0) {
+        log_error("this worker has not joined the job"); // nobody is gone: it has said why
+    } else if (status != STATUS_OK) {
         log_error("%s: %s",
                   job.workers > 0 ? "the job ended early for this worker"
                                   : "this worker has not joined the job",

@@ -276,17 +276,31 @@ static void log_dropped(struct channel *channel, struct envelope *envelope, cons
     }
 }
 
+/* What is wrong with a message that was dropped. */
+static const char *why_dropped(const struct channel *channel, const struct message *message,
+                               enum status why)
+{
+    if (message->job_id != channel->job_id) {
+        return channel->has_gone_on ? "of before the job went on, or of another job"
+                                    : "of another job";
+    }
+    return why == STATUS_DENIED ? "from a connection that does not belong to that rank"
+                                : "that does not fit";
+}
+
 void channel_note_dropped(struct channel *channel, struct envelope *envelope,
                           const struct message *message, enum status why)
 {
     char address[TRANSPORT_ADDRESS_BYTES];
+    // Nor does a channel know its job before it is told.
+    bool is_late =
+        message->job_id != channel->job_id && (channel->has_gone_on || channel->job_id == 0);
     if (note_dropped(channel, envelope, address)) {
-        log_warn("dropped a %s %s: from=%s rank=%u step=%llu bucket=%u dropped_so_far=%llu",
-                 message_kind_name(message->kind),
-                 why == STATUS_DENIED ? "from a connection that does not belong to that rank"
-                                      : "that does not fit",
-                 address, message->rank, (unsigned long long)message->step, message->bucket,
-                 (unsigned long long)channel->dropped_count);
+        log_write(is_late ? LOG_INFO : LOG_WARN,
+                  "dropped a %s %s: from=%s rank=%u step=%llu bucket=%u dropped_so_far=%llu",
+                  message_kind_name(message->kind), why_dropped(channel, message, why), address,
+                  message->rank, (unsigned long long)message->step, message->bucket,
+                  (unsigned long long)channel->dropped_count);
     }
 }
 

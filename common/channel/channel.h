@@ -18,6 +18,7 @@ struct channel {
     struct transport *transport;                 // owned
     uint64_t job_id;                             // put into messages that are sent; 0 until known
     _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads; without checkpoints sent
+    bool has_gone_on;       // its job has lost or gained processes: some may not know of it yet
     uint64_t dropped_count; // malformed messages, and those that do not belong here
     unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES];
     struct peers peers;
@@ -97,7 +98,8 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
                          void (*release)(void *hint), void *hint);
 
 /* Counts a message that does not belong here and that the caller has dropped. STATUS_DENIED: the
- * rank that it names belongs to another connection. Logs a few of many. */
+ * rank that it names belongs to another connection. Logs a few of many, as warnings but where a
+ * process may have sent it that does not know yet that the others have gone on without it. */
 void channel_note_dropped(struct channel *channel, struct envelope *envelope,
                           const struct message *message, enum status why);
 

@@ -160,6 +160,7 @@ static enum status take_welcome(struct member *member, const struct message *wel
 {
     char error[OPTION_ERROR_BYTES], limit[RESOURCES_ERROR_BYTES];
     member->channel->job_id = welcome->job_id;
+    member->channel->has_gone_on = welcome->generation > 0;
     member->begin_step = welcome->step;
     member->generation = welcome->generation;
     enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));

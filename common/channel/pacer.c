@@ -144,6 +144,10 @@ static bool add(struct pacer *pacer, const struct pacer_send *values, const stru
         peer->lanes = lanes;
         pacer->unused = send->next;
         *send = *values;
+        if (values->message.outcome != NULL) { // its owner does not keep it until it leaves
+            send->outcome = *values->message.outcome;
+            send->message.outcome = &send->outcome;
+        }
         *peer->end = send;
         peer->end = &send->next;
         pacer->waiting_count++;

@@ -34,6 +34,7 @@ struct pacer;
 struct pacer_send {
     struct pacer *pacer;
     struct message message;
+    struct wire_outcome outcome; // that the message points to, if it has one
     uint64_t bytes;
     uint32_t to, lane;
     void (*release)(void *hint);
@@ -70,7 +71,7 @@ void pacer_destroy(struct pacer *pacer);
 /* Sends as channel_send does, now or when the message's turn comes, to the `to`-th peer, by one of
  * its lanes. The lane of the message's bucket has to be known. The lanes are borrowed until
  * pacer_destroy. Values or encoded bytes are read in place until release(hint), which also follows
- * a failure. */
+ * a failure, and so is all else that the message points to but its outcome. */
 enum status pacer_send(struct pacer *pacer, uint32_t to, const struct lanes *lanes,
                        const struct message *message, void (*release)(void *hint), void *hint);
 

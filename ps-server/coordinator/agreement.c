@@ -307,25 +307,28 @@ bool agreement_check_resume(const struct coordinator *coordinator, const struct 
     if (resume == NULL) {
         return true;
     }
+    // What others go on from after a loss is a copy in memory, of which nobody has heard.
+    const char *from = coordinator->generation != NULL ? "job" : "checkpoint";
     if (layout->digest != resume->layout_digest || layout->value_count != resume->value_count) {
         snprintf(ret_why, why_size,
-                 "its model is not that of the checkpoint: layout digest %016llx with %llu "
-                 "parameters, the checkpoint has %016llx with %llu",
-                 (unsigned long long)layout->digest, (unsigned long long)layout->value_count,
-                 (unsigned long long)resume->layout_digest,
+                 "its model is not that of the %s: layout digest %016llx with %llu "
+                 "parameters, the %s has %016llx with %llu",
+                 from, (unsigned long long)layout->digest, (unsigned long long)layout->value_count,
+                 from, (unsigned long long)resume->layout_digest,
                  (unsigned long long)resume->value_count);
         return false;
     }
     if (member->train_samples != resume->train_samples ||
         member->test_samples != resume->test_samples ||
         member->data_digest != resume->data_digest) {
-        snprintf(
-            ret_why, why_size,
-            "its data are not those of the checkpoint: %llu training and %llu test samples, "
-            "the checkpoint was written with %llu and %llu%s",
-            (unsigned long long)member->train_samples, (unsigned long long)member->test_samples,
-            (unsigned long long)resume->train_samples, (unsigned long long)resume->test_samples,
-            member->train_samples == resume->train_samples ? ", but not the same" : "");
+        snprintf(ret_why, why_size,
+                 "its data are not those of the %s: %llu training and %llu test samples, "
+                 "the %s has %llu and %llu%s",
+                 from, (unsigned long long)member->train_samples,
+                 (unsigned long long)member->test_samples, from,
+                 (unsigned long long)resume->train_samples,
+                 (unsigned long long)resume->test_samples,
+                 member->train_samples == resume->train_samples ? ", but not the same" : "");
         return false;
     }
     return true;

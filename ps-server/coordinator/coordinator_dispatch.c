@@ -227,8 +227,10 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     }
     bool has_diverged = reason == STATUS_NOT_FINITE;
     coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
-    // A program that says why it leaves has failed, which is no loss that others go on from.
-    if (is_of_member_alone(reason) && !job_may_commit(coordinator->job)) {
+    // A program that says why it leaves has failed, which is no loss that others go on from. One
+    // that is new has done nothing yet that the others need, whatever it lacks.
+    bool is_alone = is_of_member_alone(reason) && !job_may_commit(coordinator->job);
+    if (is_alone || slot->is_new) {
         generation_lose(coordinator, reason, sentence, from, now_ms);
         return;
     }

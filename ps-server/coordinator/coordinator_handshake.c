@@ -22,20 +22,22 @@ static void tell_refused(const struct coordinator_port *port, uint64_t peer, enu
     coordinator_port_send(port, peer, &refusal);
 }
 
-static void refuse(const struct coordinator_port *port, uint64_t peer, enum status reason,
-                   const char *sentence)
+static void refuse(const struct coordinator_port *port, uint64_t peer,
+                   const struct wire_member *member, enum status reason, const char *told)
 {
-    coordinator_port_say(port, true, "refused a member: %s", sentence);
-    tell_refused(port, peer, reason, sentence);
+    coordinator_port_say(port, true, "refused a member (host %s, pid %llu): %s", member->host,
+                         (unsigned long long)member->process_id, told);
+    tell_refused(port, peer, reason, told);
 }
 
-static void refuse_version(const struct coordinator_port *port, uint64_t peer, const char *version)
+static void refuse_version(const struct coordinator_port *port, uint64_t peer,
+                           const struct message *join)
 {
     char sentence[COORDINATOR_REASON_BYTES];
     snprintf(sentence, sizeof(sentence),
              "it has ringside %.32s and the coordinator has %s: use the same version everywhere",
-             version, RINGSIDE_VERSION);
-    refuse(port, peer, STATUS_MISMATCH, sentence);
+             join->text, RINGSIDE_VERSION);
+    refuse(port, peer, join->member, STATUS_MISMATCH, sentence);
 }
 
 static void welcome(const struct coordinator *coordinator, uint64_t peer, enum member_role role,
@@ -199,7 +201,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         return; // asked twice
     }
     if (strcmp(message->text, RINGSIDE_VERSION) != 0) {
-        refuse_version(port, peer, message->text);
+        refuse_version(port, peer, message);
         return;
     }
     if (tell_verdict(coordinator, peer, member, now_ms)) {
@@ -213,7 +215,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
             tell_refused(port, peer, STATUS_END_OF_DATA, why); // it was started again in vain
         } else if (why != NULL) {
             // One that was lost, and is started again before that is known, may come back later.
-            refuse(port, peer, STATUS_UNREACHABLE, why);
+            refuse(port, peer, member, STATUS_UNREACHABLE, why);
         }
         return;
     }
@@ -338,7 +340,7 @@ static bool begins_alike(struct coordinator *coordinator, const struct message *
     return coordinator->has_layout && message->step == coordinator->begin_step;
 }
 
-/* Whether the worker may stay. Where it disagrees with the others, the job fails. */
+/* Whether the worker may stay, which agrees with the others. */
 static bool accept_worker(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message, uint64_t now_ms)
 {
@@ -361,8 +363,8 @@ static bool accept_worker(struct coordinator *coordinator, const struct sender *
     }
     snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->slot->number,
              from->slot->host, why);
-    refuse(&coordinator->port, from->slot->peer, STATUS_MISMATCH, sentence);
-    coordinator_fail(coordinator, STATUS_MISMATCH, from, now_ms, "%s", sentence);
+    tell_refused(&coordinator->port, from->slot->peer, STATUS_MISMATCH, sentence);
+    generation_give_up(coordinator, STATUS_MISMATCH, sentence, from, now_ms);
     return false;
 }
 
@@ -409,7 +411,7 @@ void handshake_ready(struct coordinator *coordinator, const struct sender *from,
         choices_note_ready(coordinator, from);
     }
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
-    slot->is_awaited = false; // whoever answers is not the lost one
+    slot->is_awaited = slot->is_new = false; // whoever answers is not the lost one
     slot_enter(membership, slot, SLOT_READY, now_ms);
     if (!membership_everybody_is(membership, SLOT_READY)) {
         return;

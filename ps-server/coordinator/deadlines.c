@@ -50,10 +50,7 @@ void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_
 
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)
 {
-    struct sender from;
-    if (membership_find(&coordinator->membership, peer, &from) && from.slot->closed_ms == 0) {
-        from.slot->closed_ms = now_ms;
-    }
+    membership_note_closed(&coordinator->membership, peer, now_ms);
     newcomers_note_closed(&coordinator->newcomers, peer);
 }
 
@@ -225,12 +222,13 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
     return STATUS_UNREACHABLE;
 }
 
-/* Whether the process that is to come back has ended on this host. A launcher, which knows how,
- * says so within that time. */
+/* Whether the process that is to come has ended on this host, or was closed before it came. A
+ * launcher, which knows how, says so within that time. */
 static bool has_ended(const struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
 {
-    return now_ms >= slot->heard_ms + DEADLINES_CLOSED_MS &&
-           look(coordinator, slot) == PRESENCE_ENDED;
+    bool was_closed = slot->closed_ms != 0 && now_ms >= slot->closed_ms + DEADLINES_CLOSED_MS;
+    return was_closed || (now_ms >= slot->heard_ms + DEADLINES_CLOSED_MS &&
+                          look(coordinator, slot) == PRESENCE_ENDED);
 }
 
 /* Marks those of a role as gone that have not come back to a later generation in time: nothing was
@@ -271,11 +269,11 @@ static enum status check_return(struct coordinator *coordinator, uint64_t now_ms
     if (server_s <= 0) {
         *ret_culprit = culprit;
     }
-    snprintf(
-        ret_reason.bytes, ret_reason.size,
-        "%s %u did not come back within %.0f s of the loss of another one%s",
-        role_name(ret_culprit->role), ret_culprit->slot->number, server_s > 0 ? server_s : worker_s,
-        look(coordinator, ret_culprit->slot) == PRESENCE_ENDED ? ": its process has ended" : "");
+    struct slot *slot = ret_culprit->slot;
+    snprintf(ret_reason.bytes, ret_reason.size,
+             "%s %u did not come %swithin %.0f s of being told to%s", role_name(ret_culprit->role),
+             slot->number, slot->is_new ? "" : "back ", server_s > 0 ? server_s : worker_s,
+             look(coordinator, slot) == PRESENCE_ENDED ? ": its process has ended" : "");
     return STATUS_UNREACHABLE;
 }
 

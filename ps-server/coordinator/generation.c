@@ -165,6 +165,16 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
 }
 
+void generation_give_up(struct coordinator *coordinator, enum status status, const char *sentence,
+                        const struct sender *member, uint64_t now_ms)
+{
+    if (member->slot->is_new) {
+        generation_lose(coordinator, status, sentence, member, now_ms);
+    } else {
+        coordinator_close(coordinator, status, sentence, member, now_ms);
+    }
+}
+
 void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
                             const struct sender *lost, uint64_t now_ms)
 {
@@ -231,6 +241,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
         slot->number = generation->workers[i].number;
         slot->peer = generation->workers[i].peer;
         slot->has_commit = generation->workers[i].has_commit;
+        slot->is_new = generation->workers[i].is_new;
         slot->sighting = generation->workers[i].sighting;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }

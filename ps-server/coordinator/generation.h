@@ -58,6 +58,7 @@ struct generation_worker {
     uint32_t number;
     uint64_t peer;   // of its connection before
     bool has_commit; // see membership.h
+    bool is_new;     // likewise
     struct sighting sighting;
 };
 
@@ -93,6 +94,11 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
  * NULL. */
 void generation_note_lost(struct coordinator *coordinator, const struct sender *lost,
                           uint64_t now_ms);
+
+/* A worker cannot take part as the others do: they go on without it if it is new, else the job
+ * ends. */
+void generation_give_up(struct coordinator *coordinator, enum status status, const char *sentence,
+                        const struct sender *member, uint64_t now_ms);
 
 /* The same as generation_lose, of one that was killed, as the launcher says. If the job is about to
  * go on, that is a better reason than what others have said of their connections. */

@@ -37,7 +37,11 @@ static void list_slots(const struct coordinator *last, bool has_commit,
         const struct slot *slot = &membership->workers[i];
         if (generation_slot_is_left(last->job, slot) && slot->has_commit == has_commit) {
             generation->workers[generation->process_count++] =
-                (struct generation_worker){slot->number, slot->peer, has_commit, slot->sighting};
+                (struct generation_worker){.number = slot->number,
+                                           .peer = slot->peer,
+                                           .has_commit = has_commit,
+                                           .is_new = slot->is_new,
+                                           .sighting = slot->sighting};
         }
     }
 }
@@ -58,7 +62,10 @@ static enum status list_workers(const struct coordinator *last, struct generatio
     for (uint32_t i = 0; i < newcomer_count; i++) {
         const struct newcomer *newcomer = &last->newcomers.list[i];
         generation->workers[generation->process_count++] =
-            (struct generation_worker){newcomer->number, newcomer->peer, false, newcomer->sighting};
+            (struct generation_worker){.number = newcomer->number,
+                                       .peer = newcomer->peer,
+                                       .is_new = true,
+                                       .sighting = newcomer->sighting};
     }
     if (!job_may_commit(last->job)) {
         qsort(generation->workers, generation->process_count, sizeof(*generation->workers),

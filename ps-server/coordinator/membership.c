@@ -127,6 +127,7 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     struct slot *slot = &slots[index];
     slot_enter(membership, slot, SLOT_JOINED, now_ms);
     slot->peer = peer;
+    slot->closed_ms = 0; // of a newcomer, which has come by another connection
     slot->host_id = member->host_id;
     slot->process_id = member->process_id;
     slot->cores = member->cores;
@@ -164,6 +165,19 @@ bool membership_find(const struct membership *membership, uint64_t peer, struct 
         return true;
     }
     return false;
+}
+
+void membership_note_closed(struct membership *membership, uint64_t peer, uint64_t now_ms)
+{
+    struct sender from = {.role = ROLE_WORKER};
+    bool is_known = membership_find(membership, peer, &from);
+    for (uint32_t i = 0; i < membership->worker_count && !is_known; i++) {
+        from.slot = &membership->workers[i];
+        is_known = from.slot->state == SLOT_FREE && from.slot->is_new && from.slot->peer == peer;
+    }
+    if (is_known && from.slot->closed_ms == 0) {
+        from.slot->closed_ms = now_ms;
+    }
 }
 
 /* Those of a role. */

@@ -61,6 +61,7 @@ struct slot {
     bool is_over;                           // it has answered STOP, or its process has ended
     bool is_awaited; // the launcher starts a process for it: one that has it and is not READY
                      // may be the lost one, whose JOIN was on its way
+    bool is_new;     // it came while others trained, and has not been READY: they can do without
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from
@@ -106,6 +107,10 @@ const char *role_name(enum member_role role);
 
 /* Finds the member behind a connection. Returns false if it is not a member's. */
 bool membership_find(const struct membership *membership, uint64_t peer, struct sender *ret_sender);
+
+/* The connection of a member was closed, or of a newcomer that has not yet come to its slot: others
+ * come by a new connection. */
+void membership_note_closed(struct membership *membership, uint64_t peer, uint64_t now_ms);
 
 /* The slot with this index among all: those of workers come first, then those of servers. */
 struct slot *membership_slot(const struct membership *membership, uint32_t index);

@@ -139,7 +139,7 @@ static void add_interval(struct results_rank *rank, const struct message *messag
     const struct wire_report *report = message->report;
     rank->step = message->step;
     rank->epoch = report->epoch;
-    rank->is_idle = report->images == 0;
+    rank->is_idle = report->steps > 0 ? report->images == 0 : rank->is_idle;
     if (report->images > 0) {
         rank->loss = report->loss_sum / (double)report->images;
     }

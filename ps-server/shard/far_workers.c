@@ -49,7 +49,7 @@ void far_workers_credit(struct far_workers *far, const struct message *push)
         uint64_t peer = lanes_of_bucket(callers_lanes(&far->callers, credit.rank), credit.bucket);
         if (callers_is_far(&far->callers, credit.rank) &&
             channel_send(far->channel, peer, &taken, NULL, NULL) != STATUS_OK) {
-            log_warn("cannot send TAKEN: worker=%u is gone", credit.rank);
+            log_info("cannot send TAKEN: the worker of rank %u is gone", credit.rank);
         }
     }
 }

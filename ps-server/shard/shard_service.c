@@ -87,8 +87,9 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
         return;
     }
     if (far_workers_answer(&service->far, rank, &answer, is_stable) != STATUS_OK) {
-        // The coordinator decides when a worker is lost; until then this is only a fact.
-        log_warn("cannot send %s: worker=%u is gone", message_kind_name(message->kind), rank);
+        // The coordinator decides when a worker is lost, and says so; until then this is a fact.
+        log_info("cannot send %s: the worker of rank %u is gone", message_kind_name(message->kind),
+                 rank);
     }
 }
 
@@ -104,7 +105,7 @@ static enum status meet_worker(struct service *service, const struct message *he
     }
     if (is_new && channel_has_view(service->channel, peer) &&
         channel_offer(service->channel, peer) != STATUS_OK) {
-        log_warn("cannot answer worker=%u: it is gone", hello->rank);
+        log_info("cannot answer the worker of rank %u: it is gone", hello->rank);
     }
     return STATUS_OK;
 }
@@ -275,7 +276,7 @@ static enum status serve(struct service *service)
         notify_alive(service->options->notify, now_ms);
         tick(service, now_ms);
         if (pacer_go_on(service->far.pacer) != STATUS_OK) {
-            log_warn("cannot send PARAMS: a worker is gone");
+            log_info("cannot send PARAMS: a worker is gone");
         }
         struct envelope envelope;
         struct message message;

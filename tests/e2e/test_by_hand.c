@@ -200,7 +200,12 @@ static void a_worker_joins_a_job_that_is_under_way(void **state)
     const char *refused = program_output(codes[0] == 0 ? &third : &second);
     assert_non_null(strstr(refused, "each of its ranks has a worker"));
     assert_non_null(strstr(refused, "this worker has not joined the job"));
+    assert_null(strstr(refused, "peer is gone"));
     assert_null(strstr(refused, "the job ended early")); // it goes on
+    char who[64];
+    snprintf(who, sizeof(who), ", pid %d): the job has already begun",
+             (int)(codes[0] == 0 ? third.pid : second.pid));
+    assert_non_null(strstr(program_output(&ps), who));
     json_t *summary = programs_read_json(out, "summary.json");
     assert_int_equal(json_integer_value(json_object_get(summary, "restarts")), 1);
     assert_int_equal(json_integer_value(json_object_get(summary, "workers_lost")), 0);

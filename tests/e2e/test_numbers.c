@@ -251,13 +251,12 @@ static void the_transport_is_what_was_taken_and_bytes_say_whether_they_travelled
 
 /* An update takes two gradients of three: what a worker has computed for none is said, and is no
  * image of the job. Of 40 updates' gradients 80 entered. */
-static void images_that_came_too_late_are_not_counted(void **state)
+static void check_late_images(const char *eval)
 {
-    (void)state;
     char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
     const char *const args[] = {"--mode",  "ps-sync", "-n",      "3",  "--backup",       "1",
                                 "--batch", "4",       "--steps", "40", "--report-every", "1",
-                                "--eval",  "none",    NULL};
+                                "--eval",  eval,      NULL};
     programs_make_folder(folder);
     snprintf(out, sizeof(out), "%s/out", folder);
     run_into(folder, args, 0);
@@ -278,6 +277,14 @@ static void images_that_came_too_late_are_not_counted(void **state)
     json_decref(details);
     json_decref(summary);
     programs_remove_folder(folder);
+}
+
+/* At an evaluation, what has become of a gradient may be known after the parameters have come. */
+static void images_that_came_too_late_are_not_counted(void **state)
+{
+    (void)state;
+    check_late_images("none");
+    check_late_images("epoch");
 }
 
 static void a_run_that_diverges_says_at_which_step(void **state)

@@ -77,6 +77,19 @@ static void note_fate(struct trainer *trainer)
     slice_note_fate(slice, fate.late_share, fate.staleness);
 }
 
+/* Asks for parameters to go on with, after those of a mark. A server that held the last push until
+ * the mark was read knows only now whether that came too late. */
+static enum status pull_next(struct trainer *trainer)
+{
+    enum status status = exchange_pull(trainer->exchange, 0);
+    if (status == STATUS_OK) {
+        struct slice *slice = &trainer->slices.list[trainer->turn];
+        double late_share = exchange_fate(trainer->exchange).late_share;
+        trainer->warm_dropped += slice_amend_fate(slice, late_share);
+    }
+    return status;
+}
+
 /* The learning rate of the step that was made last, `step` having been made: where servers make
  * updates for unsynchronised workers, they know it. */
 static double rate_in_force(const struct trainer *trainer, uint64_t step)
@@ -118,7 +131,12 @@ struct slice_sums trainer_open_period(const struct trainer *trainer, const struc
 
 bool trainer_has_interval(const struct trainer *trainer)
 {
-    return trainer->slices.list[0].interval.steps > 0; // none goes before the first
+    // None goes before the first. What was dropped may be known after its step was reported.
+    bool has_some = trainer->slices.list[0].interval.steps > 0;
+    for (uint32_t i = 0; i < trainer->slices.count && !has_some; i++) {
+        has_some = trainer->slices.list[i].interval.images_dropped > 0;
+    }
+    return has_some;
 }
 
 void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_t step)
@@ -139,7 +157,7 @@ void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_
     for (uint32_t i = 0; i < trainer->slices.count; i++) {
         struct slice *slice = &trainer->slices.list[i];
         const struct wire_report report = trainer_report_of(&trainer->interval, &slice->interval);
-        if (report.steps == 0) {
+        if (report.steps == 0 && report.images_dropped == 0) {
             continue; // the phase was over before its turn
         }
         link_report(link, slice->rank, step, &report);
@@ -274,7 +292,7 @@ static enum status close_passed_mark(struct trainer *trainer, struct link *link,
     }
     // What was evaluated is not what to go on with.
     bool goes_on = is_evaluated && !is_last && !trainer->is_enough;
-    return status == STATUS_OK && goes_on ? exchange_pull(trainer->exchange, 0) : status;
+    return status == STATUS_OK && goes_on ? pull_next(trainer) : status;
 }
 
 /* Closes what was passed, also while a mark is closed. Nothing may be on its way, and no round have

@@ -191,7 +191,19 @@ void slice_note_fate(struct slice *slice, double late_share, double staleness)
     slice->interval.staleness_sum += staleness;
     slice->interval.images_dropped += dropped;
     slice->period.images_dropped += dropped;
+    slice->noted_images = slice->pushed_images;
+    slice->noted_warm_images = slice->pushed_warm_images;
+    slice->noted_share = late_share;
     slice->pushed_images = slice->pushed_warm_images = 0;
+}
+
+double slice_amend_fate(struct slice *slice, double late_share)
+{
+    double change = late_share - slice->noted_share;
+    slice->interval.images_dropped += change * slice->noted_images;
+    slice->period.images_dropped += change * slice->noted_images;
+    slice->noted_share = late_share;
+    return change * slice->noted_warm_images;
 }
 
 void slice_close_period(struct slice *slice)

@@ -40,6 +40,10 @@ struct slice {
 
     // Where workers are unsynchronised: images since the last push, which may come too late.
     uint32_t pushed_images, pushed_warm_images;
+
+    // The last push whose fate was noted, and the share of it that was dropped.
+    uint32_t noted_images, noted_warm_images;
+    double noted_share;
 };
 
 struct slices {
@@ -85,6 +89,10 @@ void slice_count_step(struct slice *slice, uint32_t images, bool is_ahead);
 
 /* What was pushed last was dropped, in so large a share; and how old it was. */
 void slice_note_fate(struct slice *slice, double late_share, double staleness);
+
+/* What was noted of the last push was not known yet: so large a share of it was dropped. Returns by
+ * how many of its images after the warm-up steps the number of those that were dropped changes. */
+double slice_amend_fate(struct slice *slice, double late_share);
 
 /* The open period is over: what was made of the next one is its beginning. */
 void slice_close_period(struct slice *slice);

@@ -195,6 +195,36 @@ static void what_was_recorded_cannot_be_said_again(void **state)
     channel_pair_close(&pair);
 }
 
+static const char *drop_foreign(struct channel_pair *pair)
+{
+    struct envelope envelope;
+    struct message got;
+    const struct message pull = {.kind = MESSAGE_PULL, .step = 6};
+    assert_int_equal(channel_send(pair->client, pair->to_server, &pull, NULL, NULL), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair->server, &envelope, &got), STATUS_OK);
+    captured_log_begin();
+    channel_note_dropped(pair->server, &envelope, &got, STATUS_MALFORMED);
+    const char *said = captured_log_end();
+    envelope_release(&envelope);
+    return said;
+}
+
+/* Its host was cut off, say, and its words arrive late. Nobody is to look for a fault there. */
+static void what_a_process_says_that_others_have_gone_on_without_is_no_warning(void **state)
+{
+    (void)state;
+    struct channel_pair pair;
+    open_sealed_pair(&pair);
+    pair.client->job_id = 6;
+    assert_string_equal(drop_foreign(&pair), ""); // the server has not been told its own
+    pair.server->job_id = 7;
+    assert_non_null(strstr(drop_foreign(&pair), "dropped a PULL of another job: from="));
+    pair.server->has_gone_on = true;
+    assert_string_equal(drop_foreign(&pair), "");
+    assert_int_equal(pair.server->dropped_count, 3);
+    channel_pair_close(&pair);
+}
+
 /* As after libzmq has made the connection anew: the transport knows it by another number. */
 static void a_stream_that_comes_by_another_connection_is_answered_there(void **state)
 {
@@ -280,6 +310,7 @@ int main(void)
         cmocka_unit_test(sealed_messages_arrive_and_are_answered),
         cmocka_unit_test(a_message_without_its_seal_is_dropped_and_the_next_one_comes),
         cmocka_unit_test(what_was_recorded_cannot_be_said_again),
+        cmocka_unit_test(what_a_process_says_that_others_have_gone_on_without_is_no_warning),
         cmocka_unit_test(a_stream_that_comes_by_another_connection_is_answered_there),
         cmocka_unit_test(a_place_without_a_name_is_no_way_for_sealed_messages),
         cmocka_unit_test(a_greeting_is_for_the_channel_alone),

@@ -117,6 +117,35 @@ static void the_highest_bucket_goes_first_and_equals_in_their_order(void **state
     close_pair(&pair);
 }
 
+/* A shard has it on its stack, and the message may leave much later. */
+static void what_became_of_a_gradient_is_told_as_it_was_when_it_was_sent(void **state)
+{
+    (void)state;
+    struct pair pair;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], bound[TRANSPORT_ENDPOINT_BYTES];
+    open_unheard(&pair, endpoint);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct wire_outcome outcome = {.staleness = 3, .rate = 0.5, .is_late = true};
+        const struct message params = {.kind = MESSAGE_PARAMS,
+                                       .bucket = i,
+                                       .span = {0, FLOATS},
+                                       .values = pair.values,
+                                       .outcome = &outcome};
+        assert_int_equal(pacer_send(pair.pacer, 0, &pair.lanes, &params, release, &pair),
+                         STATUS_OK);
+        outcome = (struct wire_outcome){.staleness = 9};
+    }
+    assert_int_equal(pair.pacer->waiting_count, 1);
+    assert_int_equal(transport_bind(pair.to->transport, endpoint, bound), STATUS_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message got = receive(&pair);
+        assert_int_equal(got.bucket, i);
+        assert_int_equal(got.outcome->staleness, 3);
+        assert_true(got.outcome->is_late && got.outcome->rate == 0.5);
+    }
+    close_pair(&pair);
+}
+
 static void small_messages_share_the_window(void **state)
 {
     (void)state;
@@ -230,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_highest_bucket_goes_first_and_equals_in_their_order),
+        cmocka_unit_test(what_became_of_a_gradient_is_told_as_it_was_when_it_was_sent),
         cmocka_unit_test(small_messages_share_the_window),
         cmocka_unit_test(every_connection_that_is_known_has_a_window),
         cmocka_unit_test(a_bucket_keeps_to_its_connection_where_that_is_asked_for),
