@@ -15,6 +15,7 @@
 #define TRY_WORK        5e9  // that a combination may take in any case
 #define TRY_FACTOR      4    // or so many times as much as the default
 #define LIMITER_RUNS    16   // predictions that find what limits the default and the best
+#define UNMEASURED_MAX  8    // combinations whose limiter takes too much memory to find
 
 /* A search in one mode, and what it works with. */
 struct search {
@@ -25,6 +26,8 @@ struct search {
     struct advice_design *design;
     size_t mode_index; // of the study's designs, the first of the mode
     double work_max;   // of a combination: one that takes more is left out
+    struct advice_picks unmeasured[UNMEASURED_MAX]; // left out, too
+    size_t unmeasured_count;
 };
 
 /* The basis with the defaults: mode, workers, and the changes of a what-if. */
@@ -103,7 +106,8 @@ static enum status find_work(const struct study *study, const struct basis *basi
     return status;
 }
 
-/* The score of a combination with places for all its servers. Below 0: it would take too long. */
+/* The score of a combination with places for all its servers. Below 0: it would take too long, or
+ * too much memory. */
 static enum status score_placed(const struct search *search, const struct advice_picks *picks,
                                 const struct basis *basis, double *ret_score)
 {
@@ -116,6 +120,9 @@ static enum status score_placed(const struct search *search, const struct advice
         return status;
     }
     status = predict_picks(search, picks, basis, &made);
+    if (status == STATUS_NO_MEMORY) {
+        return STATUS_OK;
+    }
     *ret_score = status == STATUS_OK ? speed_of(search, &made) : 0;
     return status;
 }
@@ -138,6 +145,15 @@ static enum status score_one(void *context, size_t index)
     return status;
 }
 
+static bool is_unmeasured(const struct search *search, const struct advice_picks *picks)
+{
+    bool is_so = false;
+    for (size_t i = 0; i < search->unmeasured_count; i++) {
+        is_so = is_so || memcmp(&search->unmeasured[i], picks, sizeof(*picks)) == 0;
+    }
+    return is_so;
+}
+
 static enum status score(void *context, const struct advice_picks *picks, size_t count,
                          double *ret_scores)
 {
@@ -145,6 +161,7 @@ static enum status score(void *context, const struct advice_picks *picks, size_t
     struct asked asked = {search, picks, ret_scores};
     enum status status = parallel_run(count, search->study->threads, score_one, &asked);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        ret_scores[i] = is_unmeasured(search, &picks[i]) ? -1 : ret_scores[i];
         search->design->has_left_out = search->design->has_left_out || ret_scores[i] < 0;
     }
     return status;
@@ -234,9 +251,9 @@ static enum status find_gains(struct search *search)
     return status;
 }
 
-/* Measures a combination with what limits it. */
+/* Measures a combination with what limits it. One that is too large is as if it had no speed. */
 static enum status measure(const struct search *search, const struct advice_picks *picks,
-                           struct study_point *point)
+                           struct study_point *point, bool *ret_is_too_large)
 {
     struct basis *basis = NULL;
     enum status status = make_default(search, &basis);
@@ -244,16 +261,44 @@ static enum status measure(const struct search *search, const struct advice_pick
         return status;
     }
     apply(search->design, picks, basis);
-    *point = (struct study_point){.design = {search->design->mode, basis->job.servers},
-                                  .workers = search->advice->workers,
-                                  .servers = basis->job.servers,
-                                  .what_if = search->advice->what_if};
+    const struct study_point asked = {.design = {search->design->mode, basis->job.servers},
+                                      .workers = search->advice->workers,
+                                      .servers = basis->job.servers,
+                                      .what_if = search->advice->what_if};
+    *point = asked;
     status = study_measure(search->study, basis, point);
     if (status == STATUS_OK && search->study->convergence != NULL) {
         study_find_target(search->study, point->design, point->workers, &point->made,
                           &point->target);
     }
     basis_destroy(basis);
+    *ret_is_too_large = status == STATUS_NO_MEMORY;
+    if (*ret_is_too_large) {
+        *point = asked; // what is known of it is not all
+        search->design->has_left_out = true;
+        return STATUS_OK;
+    }
+    return status;
+}
+
+/* The best combination that can be measured. One whose limiter takes too much memory to find, as
+ * without some cost more messages are on their way, gives way to the next best. */
+static enum status find_best(struct search *search, const struct advice_space *space)
+{
+    struct advice_design *design = search->design;
+    const struct advice_scorer scorer = {score, search};
+    enum status status = STATUS_OK;
+    do {
+        status = advice_search(space, &scorer, &design->found);
+        design->is_too_large = design->found.score <= 0 && design->has_left_out;
+        if (status != STATUS_OK || design->is_too_large) {
+            return status;
+        }
+        status = measure(search, &design->found.picks, &design->after, &design->is_too_large);
+        if (design->is_too_large) {
+            search->unmeasured[search->unmeasured_count++] = design->found.picks;
+        }
+    } while (design->is_too_large && search->unmeasured_count < UNMEASURED_MAX);
     return status;
 }
 
@@ -261,7 +306,6 @@ static enum status search_mode(struct search *search, const struct basis *basis)
 {
     struct advice_design *design = search->design;
     const struct advice_picks none = {{0}};
-    const struct advice_scorer scorer = {score, search};
     struct advice_space space;
     list_values(search, basis);
     for (size_t axis = 0; axis < ADVICE_AXES; axis++) {
@@ -269,25 +313,30 @@ static enum status search_mode(struct search *search, const struct basis *basis)
     }
     enum status status = find_effort(search, basis, &space);
     if (status == STATUS_OK) {
-        status = measure(search, &none, &design->before);
+        status = measure(search, &none, &design->before, &design->is_before_too_large);
     }
     if (status != STATUS_OK) {
         return status;
     }
     design->is_of_target = design->before.target.seconds > 0;
-    design->speed_before = speed_of(search, &design->before.made);
-    status = advice_search(&space, &scorer, &design->found);
-    if (status == STATUS_OK) {
-        status = measure(search, &design->found.picks, &design->after);
+    design->speed_before = design->is_before_too_large ? 0 : speed_of(search, &design->before.made);
+    status = find_best(search, &space);
+    if (status != STATUS_OK || design->is_too_large) {
+        return status;
     }
     design->speed_after = speed_of(search, &design->after.made);
-    return status == STATUS_OK ? find_gains(search) : status;
+    return find_gains(search);
 }
 
 static enum status advise_mode(const struct study *study, const bool *is_kept, size_t mode_index,
                                const struct advice *advice, struct advice_design *design)
 {
-    struct search search = {study, is_kept, memo_create(), advice, design, mode_index, 0};
+    struct search search = {.study = study,
+                            .is_kept = is_kept,
+                            .memo = memo_create(),
+                            .advice = advice,
+                            .design = design,
+                            .mode_index = mode_index};
     struct basis *basis = NULL;
     design->mode = study->designs[mode_index].mode;
     enum status status = search.memo != NULL ? make_default(&search, &basis) : STATUS_NO_MEMORY;
@@ -308,6 +357,9 @@ static enum status advise_mode(const struct study *study, const bool *is_kept, s
 /* Those that can be compared first, each kind by its speed. */
 static bool is_better(const struct advice_design *a, const struct advice_design *b)
 {
+    if (a->is_too_large != b->is_too_large) {
+        return b->is_too_large;
+    }
     if (a->is_apart != b->is_apart) {
         return b->is_apart;
     }
@@ -349,6 +401,7 @@ static enum status advise(const struct study *study, const bool *is_kept, struct
             return STATUS_INVALID;
         }
         status = advise_mode(study, is_kept, i, advice, &advice->designs[advice->count]);
+        advice->known += !advice->designs[advice->count].is_too_large;
         advice->count++;
     }
     sort(advice);
@@ -366,15 +419,17 @@ enum status advice_list_make(const struct study *study, const bool is_kept[ADVIC
     size_t count = study->worker_count * (1 + study->what_if_count);
     struct advice *list = calloc(count, sizeof(*list));
     enum status status = list != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    size_t known = 0;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         size_t change = i / study->worker_count;
         list[i].workers = study->workers[i % study->worker_count];
         list[i].what_if = change > 0 ? &study->what_ifs[change - 1] : NULL;
         status = advise(study, is_kept, &list[i]);
+        known += list[i].known;
     }
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK || known == 0) {
         free(list);
-        return status;
+        return status != STATUS_OK ? status : STATUS_NO_MEMORY;
     }
     *ret_list = (struct advice_list){list, count};
     return STATUS_OK;

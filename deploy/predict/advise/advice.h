@@ -34,15 +34,17 @@ struct advice_design {
     double speed_before, speed_after;
     struct advice_gain gains[ADVICE_AXES]; // of what was changed
     size_t gain_count;
-    bool has_left_out; // combinations that take too long to simulate
-    bool is_apart;     // other convergence than those that are not, or not known
+    bool has_left_out;        // combinations that take too long to simulate, or too much memory
+    bool is_before_too_large; // likewise the defaults: nothing is known of them
+    bool is_too_large;        // all of them, or what was found without one of its costs
+    bool is_apart;            // other convergence than those that are not, or not known
 };
 
 struct advice {
     uint32_t workers;
     const struct what_if *what_if;                  // NULL: as things are; borrowed
-    struct advice_design designs[ADVICE_MODES_MAX]; // the best first; those apart last
-    size_t count;
+    struct advice_design designs[ADVICE_MODES_MAX]; // the best first; then those apart,
+    size_t count, known;                            // and behind the known ones the too large
     size_t start; // the design whose defaults are those of the product
 };
 
@@ -52,8 +54,9 @@ struct advice_list {
 };
 
 /* For each number of workers of a study and each change, among its modes. is_kept: axes whose
- * values the command line has given; servers are then those of the study's designs.
- * advice_list_finish. Logs. */
+ * values the command line has given; servers are then those of the study's designs. What takes more
+ * memory than it may is left out; STATUS_NO_MEMORY if that is everything. advice_list_finish.
+ * Logs. */
 enum status advice_list_make(const struct study *study, const bool is_kept[ADVICE_AXES],
                              struct advice_list *ret_list);
 void advice_list_finish(struct advice_list *list);

@@ -64,22 +64,24 @@ static double gain_percent(const struct advice_design *design)
 static void print_row(const struct study *study, const struct advice_design *design, int width,
                       FILE *stream)
 {
-    char text[DESIGN_BYTES], limiter[DESIGN_BYTES], target[STUDY_TARGET_BYTES];
+    char text[DESIGN_BYTES], limiter[DESIGN_BYTES], target[STUDY_TARGET_BYTES], gain[32] = "-";
+    if (!design->is_before_too_large) {
+        snprintf(gain, sizeof(gain), "%+.1f %%", gain_percent(design));
+    }
     const struct study_point *point = &design->after;
     write_design(design, &design->found.picks, text);
     write_limiter(study, point, limiter);
     study_target_cell(study, point, target);
-    fprintf(stream, "%-*s %10.1f %+8.1f %% %8.2f %6.1f %9.3f %9.3f%s  %s\n", width, text,
-            point->made.images_per_s, gain_percent(design), point->speed_up,
-            100 * point->efficiency, 1e3 * point->made.step_s,
-            staleness_mean(&point->made.staleness), target, limiter);
+    fprintf(stream, "%-*s %10.1f %10s %8.2f %6.1f %9.3f %9.3f%s  %s\n", width, text,
+            point->made.images_per_s, gain, point->speed_up, 100 * point->efficiency,
+            1e3 * point->made.step_s, staleness_mean(&point->made.staleness), target, limiter);
 }
 
 static int width_of(const struct advice *advice)
 {
     char text[DESIGN_BYTES];
     size_t width = strlen("design");
-    for (size_t i = 0; i < advice->count; i++) {
+    for (size_t i = 0; i < advice->known; i++) {
         write_design(&advice->designs[i], &advice->designs[i].found.picks, text);
         width = strlen(text) > width ? strlen(text) : width;
     }
@@ -103,7 +105,7 @@ static void print_table(const struct study *study, const struct advice *advice, 
     fprintf(stream, "%-*s %10s %10s %8s %6s %9s %9s%s  %s\n", width, "design", "images/s",
             "by choice", "speed-up", "eff. %", "step ms", "staleness", study_target_heading(study),
             "limiter");
-    for (size_t i = 0; i < advice->count; i++) {
+    for (size_t i = 0; i < advice->known; i++) {
         bool begins_apart =
             advice->designs[i].is_apart && (i == 0 || !advice->designs[i - 1].is_apart);
         if (begins_apart) {
@@ -135,23 +137,39 @@ static void print_gains(const struct advice_design *design, FILE *stream)
     }
 }
 
+/* What those choices bring that change a default. */
+static void print_changes(const struct study *study, const struct advice_design *design,
+                          const char *defaults, FILE *stream)
+{
+    char before[DESIGN_BYTES], after[DESIGN_BYTES];
+    write_limiter(study, &design->after, after);
+    if (design->is_before_too_large) {
+        fprintf(stream, "- %s: the default (%s) " STUDY_TOO_LARGE "\n",
+                mode_text(design->mode).text, defaults);
+        print_gains(design, stream);
+        fprintf(stream, "  the limiter is %s\n", after);
+        return;
+    }
+    write_limiter(study, &design->before, before);
+    fprintf(stream, "- %s: %+.1f %% %s over the default (%s)\n", mode_text(design->mode).text,
+            gain_percent(design), measure_of(design), defaults);
+    print_gains(design, stream);
+    fprintf(stream, "  the limiter was %s, and is %s\n", before, after);
+}
+
 /* What a mode's choices bring, and why. */
 static void print_choices(const struct study *study, const struct advice_design *design,
                           FILE *stream)
 {
-    char text[DESIGN_BYTES], before[DESIGN_BYTES], after[DESIGN_BYTES];
+    char text[DESIGN_BYTES], limiter[DESIGN_BYTES];
     const struct advice_picks none = {{0}};
     write_design(design, &none, text);
-    write_limiter(study, &design->before, before);
-    write_limiter(study, &design->after, after);
     if (design->gain_count == 0) {
+        write_limiter(study, &design->before, limiter);
         fprintf(stream, "- %s: no choice brings more than %.1f %%; the limiter is %s\n", text,
-                100 * ADVICE_LEVEL, before);
+                100 * ADVICE_LEVEL, limiter);
     } else {
-        fprintf(stream, "- %s: %+.1f %% %s over the default (%s)\n", mode_text(design->mode).text,
-                gain_percent(design), measure_of(design), text);
-        print_gains(design, stream);
-        fprintf(stream, "  the limiter was %s, and is %s\n", before, after);
+        print_changes(study, design, text, stream);
     }
     if (design->before.made.is_reduced || design->after.made.is_reduced) {
         fprintf(stream, "  made in small: steps may be off by %.0f %%\n",
@@ -159,7 +177,8 @@ static void print_choices(const struct study *study, const struct advice_design 
                     fmax(design->before.made.reduction_error, design->after.made.reduction_error));
     }
     if (design->has_left_out) {
-        fprintf(stream, "  combinations that take too long to simulate were left out\n");
+        fprintf(stream, "  combinations that take too long to simulate, or too much memory, were "
+                        "left out\n");
     }
 }
 
@@ -171,9 +190,13 @@ static void print_best(const struct advice *advice, const struct advice_design *
     write_design(best, &best->found.picks, text);
     fprintf(stream, "Best: %s", text);
     if (start != best && start->is_apart == best->is_apart && start->speed_before > 0) {
-        fprintf(stream, "; %+.1f %% %s over %s with the defaults, of which the mode alone %+.1f %%",
+        fprintf(stream, "; %+.1f %% %s over %s with the defaults",
                 100 * (best->speed_after / start->speed_before - 1), measure_of(best),
-                mode_text(start->mode).text, 100 * (best->speed_before / start->speed_before - 1));
+                mode_text(start->mode).text);
+        if (!best->is_before_too_large) {
+            fprintf(stream, ", of which the mode alone %+.1f %%",
+                    100 * (best->speed_before / start->speed_before - 1));
+        }
     }
     fprintf(stream, "\n");
 }
@@ -195,26 +218,40 @@ static void print_command(const struct study *study, const struct advice *advice
     }
 }
 
+static void print_too_large(const struct advice *advice, FILE *stream)
+{
+    for (size_t i = advice->known; i < advice->count; i++) {
+        fprintf(stream, "- %s: " STUDY_TOO_LARGE ", with each choice that was tried\n",
+                mode_text(advice->designs[i].mode).text);
+    }
+}
+
 static void print_one(const struct study *study, const struct advice *advice, FILE *stream)
 {
     fprintf(stream, "Advice for %u workers%s%s, by %s:\n\n", advice->workers,
             advice->what_if != NULL ? ", if " : "",
             advice->what_if != NULL ? advice->what_if->text : "",
             advice->designs[0].is_of_target ? "time to target" : "images/s");
+    if (advice->known == 0) {
+        print_too_large(advice, stream);
+        fprintf(stream, "\n");
+        return;
+    }
     print_table(study, advice, stream);
     fprintf(stream, "\n");
     print_best(advice, &advice->designs[0], stream);
     print_command(study, advice, &advice->designs[0], stream);
-    for (size_t i = 1; i < advice->count; i++) {
+    for (size_t i = 1; i < advice->known; i++) {
         if (advice->designs[i].is_apart && !advice->designs[i - 1].is_apart) {
             fprintf(stream, "Of those that are not ranked with it:\n");
             print_command(study, advice, &advice->designs[i], stream);
         }
     }
     fprintf(stream, "\nWhat the choices bring:\n");
-    for (size_t i = 0; i < advice->count; i++) {
+    for (size_t i = 0; i < advice->known; i++) {
         print_choices(study, &advice->designs[i], stream);
     }
+    print_too_large(advice, stream);
     fprintf(stream, "\n");
 }
 
@@ -268,6 +305,10 @@ static json_t *state_json(const struct study *study, const struct advice_design 
                           const struct advice_picks *picks, const struct study_point *point)
 {
     char limiter[DESIGN_BYTES];
+    if (point->limiter == NULL) {
+        return json_pack("{s:o, s:s}", "choices", choices_json(design, picks), "error",
+                         STUDY_TOO_LARGE);
+    }
     write_limiter(study, point, limiter);
     json_t *state = json_pack(
         "{s:o, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f}", "choices", choices_json(design, picks),
@@ -290,10 +331,13 @@ static json_t *design_json(const struct study *study, const struct advice *advic
     }
     basis_destroy(basis);
     return json_pack(
-        "{s:s, s:b, s:s, s:o, s:o, s:f, s:o, s:b, s:b, s:s}", "mode", mode_text(design->mode).text,
-        "is_ranked", !design->is_apart, "by", design->is_of_target ? "to_target" : "images_per_s",
-        "best", state_json(study, design, &design->found.picks, &design->after), "default",
-        state_json(study, design, &none, &design->before), "gain_percent", gain_percent(design),
+        "{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:s}", "mode", mode_text(design->mode).text,
+        "is_ranked", !design->is_apart && !design->is_too_large, "by",
+        design->is_of_target ? "to_target" : "images_per_s", "best",
+        state_json(study, design, &design->found.picks, &design->after), "default",
+        state_json(study, design, &none, &design->before), "gain_percent",
+        gain_json(design->speed_before > 0 && design->speed_after > 0 ? gain_percent(design) / 100
+                                                                      : (double)NAN),
         "gains", gains_json(design), "is_exhaustive", design->found.is_exhaustive, "has_left_out",
         design->has_left_out, "command", command);
 }

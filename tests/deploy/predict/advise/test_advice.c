@@ -1,5 +1,6 @@
 /* Tests of advice: what is found on hosts of which it is known, and that threads change nothing. */
 #include "deploy/predict/advise/advice.h"
+#include "tests/support/common/captured_log.h"
 #include "tests/support/deploy/small_study.h"
 
 // clang-format off
@@ -13,6 +14,10 @@
 #include <string.h>
 
 static const bool nothing_kept[ADVICE_AXES];
+
+// Bytes of messages: more than rings and servers have at once, and fewer than the direct
+// all-reduce.
+#define DIRECT_IS_TOO_LARGE 45000
 
 static struct small_study *create(const char *modes, const char *servers, const char *workers)
 {
@@ -170,6 +175,99 @@ static void test_the_text_says_what_and_why(void **state)
     free(text);
 }
 
+/* Advice for a ring of 16 of which the direct all-reduce is the default, and ps-sync, with so much
+ * memory for each combination. */
+static enum status advise_within(double memory_max, const bool is_kept[ADVICE_AXES],
+                                 struct small_study **ret_small, struct advice_list *ret_list)
+{
+    struct small_study *small = small_study_create(16, "ring,ps-sync", "1", "16");
+    assert_non_null(small);
+    small->study.job.all_reduce = ALL_REDUCE_CHOICE_DIRECT;
+    small->study.memory_max = memory_max;
+    captured_log_begin();
+    enum status status = advice_list_make(&small->study, is_kept, ret_list);
+    (void)captured_log_end();
+    *ret_small = small;
+    return status;
+}
+
+static char *text_of(const struct study *study, const struct advice_list *list)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    advice_print(study, list, stream);
+    fclose(stream);
+    return text;
+}
+
+static const struct advice_design *design_of(const struct advice *advice, enum mode_kind mode)
+{
+    size_t i = 0;
+    while (advice->designs[i].mode.kind != mode) {
+        assert_true(++i < advice->count);
+    }
+    return &advice->designs[i];
+}
+
+static void test_what_takes_too_much_memory_is_left_out(void **state)
+{
+    (void)state;
+    struct small_study *small;
+    struct advice_list list;
+    assert_int_equal(advise_within(DIRECT_IS_TOO_LARGE, nothing_kept, &small, &list), STATUS_OK);
+    const struct advice *advice = &list.list[0];
+    const struct advice_design *ring = design_of(advice, MODE_RING);
+    assert_int_equal(advice->known, 2);
+    assert_true(ring->is_before_too_large && ring->has_left_out && !ring->is_too_large);
+    assert_true(ring->speed_after > 0);
+    assert_true(ring->found.picks.of[ADVICE_ALL_REDUCE] > 0);
+    char *text = text_of(&small->study, &list);
+    has(text, "- ring: the default (ring, 1 MiB, direct, uncompressed) takes too much memory");
+    has(text, "or too much memory, were left out");
+    free(text);
+    json_t *json = advice_json(&small->study, &list), *designs;
+    designs = json_object_get(json_array_get(json, 0), "designs");
+    const json_t *first = json_array_get(designs, (size_t)(ring - advice->designs));
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(first, "default"), "error")),
+        "takes too much memory");
+    assert_true(json_is_null(json_object_get(first, "gain_percent")));
+    json_decref(json);
+    advice_list_finish(&list);
+    small_study_destroy(small);
+}
+
+static void test_a_mode_that_is_too_large_leaves_the_others_as_they_are(void **state)
+{
+    (void)state;
+    const bool is_kept[ADVICE_AXES] = {[ADVICE_ALL_REDUCE] = true, [ADVICE_BUCKET] = true};
+    struct small_study *small;
+    struct advice_list list;
+    assert_int_equal(advise_within(DIRECT_IS_TOO_LARGE, is_kept, &small, &list), STATUS_OK);
+    const struct advice *advice = &list.list[0];
+    assert_int_equal(advice->known, 1);
+    assert_int_equal(advice->designs[0].mode.kind, MODE_PS_SYNC);
+    assert_true(design_of(advice, MODE_RING)->is_too_large);
+    char *text = text_of(&small->study, &list);
+    has(text, "Best: ps-sync");
+    has(text, "- ring: takes too much memory, with each choice that was tried\n");
+    free(text);
+    json_decref(advice_json(&small->study, &list));
+    advice_list_finish(&list);
+    small_study_destroy(small);
+}
+
+static void test_advice_without_any_design_fails(void **state)
+{
+    (void)state;
+    struct small_study *small;
+    struct advice_list list;
+    assert_int_equal(advise_within(1, nothing_kept, &small, &list), STATUS_NO_MEMORY);
+    small_study_destroy(small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +277,9 @@ int main(void)
         cmocka_unit_test(test_with_a_table_all_are_ranked_by_time_to_target),
         cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_the_text_says_what_and_why),
+        cmocka_unit_test(test_what_takes_too_much_memory_is_left_out),
+        cmocka_unit_test(test_a_mode_that_is_too_large_leaves_the_others_as_they_are),
+        cmocka_unit_test(test_advice_without_any_design_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
