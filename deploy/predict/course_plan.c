@@ -429,7 +429,7 @@ static enum status sample_of_ring(struct course *course)
     }
     return is_direct(course)
                ? sample_direct(course->whole, workers, course->hosts, count, &course->reduction)
-               : sample_ring(course->whole, course->sample.hops_each, &course->reduction);
+               : sample_ring(course->whole, workers, course->hosts, count, &course->reduction);
 }
 
 /* All hops are there, as they are. Only chunks are all alike. */

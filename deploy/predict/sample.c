@@ -1,6 +1,8 @@
 /* Compares workers, and counts who uses which link. */
 #include "deploy/predict/sample.h"
 
+#include "deploy/predict/sample_racks.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +17,20 @@ static bool are_alike_links(const struct network *network, uint32_t a, uint32_t 
            one->loss == other->loss;
 }
 
+static bool are_alike_machines(const struct network *network, const struct network_host *one,
+                               const struct network_host *other)
+{
+    return are_alike_links(network, one->up, other->up) &&
+           are_alike_links(network, one->memory, other->memory) && one->cores == other->cores &&
+           one->workers == other->workers && one->latency_s == other->latency_s &&
+           one->memory_latency_s == other->memory_latency_s;
+}
+
 /* Likewise all switches above them. */
 static bool are_alike_hosts(const struct network *network, uint32_t a, uint32_t b)
 {
     const struct network_host *one = &network->hosts[a], *other = &network->hosts[b];
-    if (!are_alike_links(network, one->up, other->up) ||
-        !are_alike_links(network, one->memory, other->memory) || one->cores != other->cores ||
-        one->workers != other->workers || one->latency_s != other->latency_s ||
-        one->memory_latency_s != other->memory_latency_s) {
+    if (!are_alike_machines(network, one, other)) {
         return false;
     }
     uint32_t above = one->above, beside = other->above;
@@ -65,6 +73,20 @@ static bool is_period(const struct network *network, uint32_t workers, const uin
         if (!are_alike_hosts(network, hosts[w], hosts[like]) ||
             distance(network, hosts[w], hosts[next]) !=
                 distance(network, hosts[like], hosts[(like + 1) % period])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The same where switches do not matter: each is on such a host, and the next on it or not. */
+static bool is_period_of_machines(const struct network *network, uint32_t workers,
+                                  const uint32_t *hosts, uint32_t period)
+{
+    for (uint32_t w = 0; w < workers; w++) {
+        uint32_t like = w % period, next = (w + 1) % workers;
+        if (!are_alike_machines(network, &network->hosts[hosts[w]], &network->hosts[hosts[like]]) ||
+            (hosts[w] == hosts[next]) != (hosts[like] == hosts[(like + 1) % period])) {
             return false;
         }
     }
@@ -204,6 +226,23 @@ bool sample_is_beside(uint32_t workers, uint32_t servers, const uint32_t *hosts)
     return beside_end(workers, servers, hosts) > 0;
 }
 
+/* A sample round a ring whose racks are larger: few of its hops lead from one to another. */
+static uint32_t find_past_switches(const struct network *network, uint32_t workers,
+                                   const uint32_t *hosts, uint32_t wanted)
+{
+    if (!sample_racks_are_idle(network, workers, hosts)) {
+        return 0;
+    }
+    bool is_even = is_period_of_machines(network, workers, hosts, 1);
+    for (uint32_t count = wanted; count / 4 <= wanted && count <= workers / 2; count++) {
+        if ((workers % count == 0 || is_even) &&
+            is_period_of_machines(network, workers, hosts, count)) {
+            return count;
+        }
+    }
+    return 0;
+}
+
 uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t servers,
                      const uint32_t *hosts, uint32_t wanted, enum reduction_kind kind)
 {
@@ -231,13 +270,15 @@ uint32_t sample_find(const struct network *network, uint32_t workers, uint32_t s
             return count;
         }
     }
-    return 0;
+    return kind == REDUCTION_RING && !is_flat ? find_past_switches(network, workers, hosts, wanted)
+                                              : 0;
 }
 
 bool sample_has_classes(const struct network *network, uint32_t workers, const uint32_t *hosts,
                         uint32_t count)
 {
-    return !is_period(network, workers, hosts, count);
+    return !is_period(network, workers, hosts, count) &&
+           are_below_one_switch(network, workers, hosts);
 }
 
 void sample_place(const struct network *network, uint32_t workers, uint32_t count, uint32_t *hosts)
@@ -265,14 +306,19 @@ static void divide_link(struct reduction *reduction, uint32_t link, double by)
     reduction->scales[link] = by;
 }
 
-enum status sample_ring(const struct network *network, double hops_each,
-                        struct reduction *ret_reduction)
+enum status sample_ring(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                        uint32_t count, struct reduction *ret_reduction)
 {
+    double hops_each = (double)(workers - 1) / (count - 1);
     enum status status = reduction_copy(network, ret_reduction);
     if (status != STATUS_OK) {
         return status;
     }
     struct network *made = &ret_reduction->network;
+    if (!are_below_one_switch(network, workers, hosts) &&
+        !is_period(network, workers, hosts, count)) {
+        sample_racks_leave_out(network, workers, hosts, made);
+    }
     for (uint32_t i = 0; i < made->link_count; i++) {
         divide_link(ret_reduction, i, hops_each);
     }

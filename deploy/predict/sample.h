@@ -11,7 +11,9 @@
  * servers. They keep the cores that they share.
  *
  * Round a ring, each hop stands for several: its bytes, its messages, its sums and its latency take
- * so many times what they take. So the way round takes as long.
+ * so many times what they take. So the way round takes as long. Where racks are larger than a
+ * sample, and no link of their switches is full, its hosts are below one switch, and what the
+ * others add to the way round is shared out among all hops between hosts.
  *
  * Directly, each message stands for several, with its bytes and its sums, that are on their way at
  * the same time: their latency counts once.
@@ -53,9 +55,9 @@ bool sample_has_classes(const struct network *network, uint32_t workers, const u
 /* Puts the hosts of the sample before the others. hosts: (workers). */
 void sample_place(const struct network *network, uint32_t workers, uint32_t count, uint32_t *hosts);
 
-/* A network in which so many hops of a ring stand for all. */
-enum status sample_ring(const struct network *network, double hops_each,
-                        struct reduction *ret_reduction);
+/* A network in which so many hops of a ring stand for all. hosts: (workers). */
+enum status sample_ring(const struct network *network, uint32_t workers, const uint32_t *hosts,
+                        uint32_t count, struct reduction *ret_reduction);
 
 /* Whether it is known how far a sample of `count` workers is off that add up directly: below one
  * switch, without cores, on two hosts at least, each with at most `places_max` workers. hosts:
