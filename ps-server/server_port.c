@@ -64,7 +64,7 @@ static void go_on(struct server *server)
     server_note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
     restore_record(server, step);
     if (server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper));
+        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
     }
 }
 
@@ -88,7 +88,7 @@ static void go_on_returned(struct server *server)
     server_note_record(
         server, recorder_go_on(server->recorder, server->options->folder, RECORDER_EVERY_STEP));
     if (server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper));
+        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
     }
     server_note_record(server, recorder_write_job(server->recorder, coordinator));
 }
@@ -124,7 +124,7 @@ static void port_started(void *context)
                                           resume != NULL ? resume->step : 0));
     }
     if (server->recorder != NULL && server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper));
+        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
     }
     if (server->recorder != NULL) {
         server_note_record(server, recorder_write_job(server->recorder, &server->coordinator));

@@ -79,7 +79,7 @@ static struct returning_past past_of(const struct coordinator *last, bool was_aw
  * and in memory, since nobody knows what of its last words was heard. */
 static enum status forget_training(struct server *server)
 {
-    keeper_destroy(server->keeper); // what is on its way to the disk arrives there
+    keeper_destroy(server->keeper);
     server->keeper = NULL;
     server->coordinator.resume = NULL; // the keeper had it
     enum status status = server_open_keeper(server);
