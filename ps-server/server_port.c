@@ -35,7 +35,7 @@ static void note_generation(struct server *server, uint64_t step)
                                   .workers_lost = coordinator->workers_lost};
     snprintf(entry.reason, sizeof(entry.reason), "%s",
              generation->recoveries[generation->recovery_count - 1].reason);
-    server_note_record(server, recorder_note_restart(server->recorder, &entry));
+    recorder_note_restart(server->recorder, &entry);
 }
 
 /* What lines of metrics lack of the steps up to the copy that the job goes on from. A program that
