@@ -34,8 +34,9 @@ struct saver {
     struct checkpoint_writer *writer; // the thread's
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    struct task *tasks; // (capacity), a ring
+    pthread_cond_t changed; // something is to be done
+    pthread_cond_t idle;    // nothing is left to be done, or the thread has left
+    struct task *tasks;     // (capacity), a ring
     struct saver_news *news;
     uint32_t capacity;
     uint32_t task_head, task_count, news_head, news_count;
@@ -165,6 +166,7 @@ static void *run(void *data)
         pthread_mutex_lock(&saver->mutex);
         saver->is_at_work = false;
         while (saver->task_count == 0) {
+            pthread_cond_broadcast(&saver->idle);
             pthread_cond_wait(&saver->changed, &saver->mutex);
         }
         saver->is_at_work = true;
@@ -177,7 +179,7 @@ static void *run(void *data)
     }
     pthread_mutex_lock(&saver->mutex);
     saver->has_left = true;
-    pthread_cond_broadcast(&saver->changed);
+    pthread_cond_broadcast(&saver->idle);
     pthread_mutex_unlock(&saver->mutex);
     return NULL;
 }
@@ -228,7 +230,8 @@ enum status saver_create(const struct saver_options *options, struct saver **ret
     saver->tasks = calloc(saver->capacity, sizeof(*saver->tasks));
     saver->news = calloc(saver->capacity, sizeof(*saver->news));
     pthread_mutex_init(&saver->mutex, NULL);
-    init_condition(&saver->changed);
+    pthread_cond_init(&saver->changed, NULL);
+    init_condition(&saver->idle);
     if (saver->tasks == NULL || saver->news == NULL ||
         pthread_create(&saver->thread, NULL, run, saver) != 0) {
         log_error("cannot start the thread that writes checkpoints");
@@ -242,16 +245,32 @@ enum status saver_create(const struct saver_options *options, struct saver **ret
     return STATUS_OK;
 }
 
+static struct timespec deadline(uint64_t patience_ms)
+{
+    uint64_t until_ms = clock_now_ms() + patience_ms;
+    return (struct timespec){.tv_sec = (time_t)(until_ms / 1000),
+                             .tv_nsec = (long)(until_ms % 1000) * 1000000};
+}
+
+void saver_await_idle(struct saver *saver, uint64_t patience_ms)
+{
+    const struct timespec until = deadline(patience_ms);
+    int error = 0;
+    pthread_mutex_lock(&saver->mutex);
+    while ((saver->task_count > 0 || saver->is_at_work) && error == 0) {
+        error = pthread_cond_timedwait(&saver->idle, &saver->mutex, &until);
+    }
+    pthread_mutex_unlock(&saver->mutex);
+}
+
 /* Whether the thread leaves in time. */
 static bool await_leave(struct saver *saver, uint64_t patience_ms)
 {
-    uint64_t until_ms = clock_now_ms() + patience_ms;
-    const struct timespec until = {.tv_sec = (time_t)(until_ms / 1000),
-                                   .tv_nsec = (long)(until_ms % 1000) * 1000000};
+    const struct timespec until = deadline(patience_ms);
     int error = 0;
     pthread_mutex_lock(&saver->mutex);
     while (!saver->has_left && error == 0) {
-        error = pthread_cond_timedwait(&saver->changed, &saver->mutex, &until);
+        error = pthread_cond_timedwait(&saver->idle, &saver->mutex, &until);
     }
     bool has_left = saver->has_left;
     saver->is_forsaken = !has_left;
@@ -272,6 +291,7 @@ bool saver_destroy(struct saver *saver, uint64_t patience_ms)
     pthread_join(saver->thread, NULL);
     checkpoint_writer_close(saver->writer);
     pthread_cond_destroy(&saver->changed);
+    pthread_cond_destroy(&saver->idle);
     pthread_mutex_destroy(&saver->mutex);
     free(saver->tasks);
     free(saver->news);

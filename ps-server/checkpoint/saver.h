@@ -48,6 +48,9 @@ bool saver_destroy(struct saver *saver, uint64_t patience_ms);
 /* Whether something is queued or being done. If not, all news of what was are there. */
 bool saver_is_busy(struct saver *saver);
 
+/* Waits until that is not so, for so many milliseconds at most. */
+void saver_await_idle(struct saver *saver, uint64_t patience_ms);
+
 /* Queue what is to be done. Copy what they are given; saver_commit takes job_part. */
 void saver_begin(struct saver *saver, uint64_t step);
 void saver_store(struct saver *saver, uint64_t peer, const struct message *piece);
