@@ -23,6 +23,7 @@
 
 #define POLL_MS           50
 #define TAKEN_MIN         64
+#define INTERRUPTED_MS    3000                 // that the disk gets when the user wants the end
 #define TURN_MS           250                  // a turn of a healthy loop takes less
 #define CONTROL_FRAME_MAX (UINT64_C(16) << 20) // far above any header and any SUM
 
@@ -112,6 +113,14 @@ static enum status listen_for_members(struct server *server)
                              : endpoints_bind_tcp(transport, &wish, server->endpoint);
 }
 
+/* A generation may have fewer servers than the job, and one that was taken over others. */
+static uint32_t most_shards(const struct server *server)
+{
+    uint32_t given = job_shard_count(server->options->job);
+    uint32_t now = job_shard_count(&server->job);
+    return given > now ? given : now;
+}
+
 enum status server_open_keeper(struct server *server)
 {
     const struct server_options *options = server->options;
@@ -124,7 +133,8 @@ enum status server_open_keeper(struct server *server)
         .was_lost = options->resume[0] != '\0' && history_has_run(options->resume) &&
                     !history_is_complete(options->resume),
         .vault = server->vault,
-        .member_count = server->job.workers + job_shard_count(&server->job),
+        .saver = &server->saver,
+        .member_count = options->job->workers + most_shards(server),
         .wake = wake,
         .context = server,
     };
@@ -377,6 +387,26 @@ static bool awaits_shard(const struct coordinator *coordinator)
     return false;
 }
 
+/* For how long the disk may take what is on its way to it. */
+static uint64_t disk_patience_ms(const struct server *server)
+{
+    if (server->coordinator.checkpointing.hangs) {
+        return 0; // which was said
+    }
+    uint64_t patience_ms = (uint64_t)(500 * server->job.stall_fail);
+    bool is_interrupted = *server->options->is_interrupted != 0;
+    return is_interrupted && patience_ms > INTERRUPTED_MS ? INTERRUPTED_MS : patience_ms;
+}
+
+static void end_saver(struct server *server)
+{
+    if (!saver_destroy(server->saver, disk_patience_ms(server))) {
+        log_error("the disk has not taken the rest of a checkpoint in %s/checkpoint: what is not "
+                  "whole there is left behind, and the next job that writes there removes it",
+                  server->options->folder);
+    }
+}
+
 static void destroy(struct server *server)
 {
     if (server->has_shard_thread) {
@@ -387,7 +417,8 @@ static void destroy(struct server *server)
     }
     live_destroy(server->live);
     recorder_destroy(server->recorder);
-    keeper_destroy(server->keeper); // wakes the channel
+    keeper_destroy(server->keeper);
+    end_saver(server); // wakes the channel
     vault_destroy(server->vault);
     channel_destroy(server->channel, 200);
     signs_end(&server->signs);

@@ -47,7 +47,7 @@ static enum status begin_generation(struct server *server)
     coordinator_call_back(&server->coordinator, clock_now_ms());
     struct coordinator last = server->coordinator;
     const struct job own = server->job;
-    keeper_destroy(server->keeper); // what is on its way to the disk arrives there
+    keeper_destroy(server->keeper);
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
     generation_change_job(&last, &next, &server->job);

@@ -35,7 +35,7 @@ static void note_generation(struct server *server, uint64_t step)
                                   .workers_lost = coordinator->workers_lost};
     snprintf(entry.reason, sizeof(entry.reason), "%s",
              generation->recoveries[generation->recovery_count - 1].reason);
-    server_note_record(server, recorder_note_restart(server->recorder, &entry));
+    recorder_note_restart(server->recorder, &entry);
 }
 
 /* What lines of metrics lack of the steps up to the copy that the job goes on from. A program that
@@ -64,7 +64,7 @@ static void go_on(struct server *server)
     server_note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
     restore_record(server, step);
     if (server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper));
+        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
     }
 }
 
@@ -88,7 +88,7 @@ static void go_on_returned(struct server *server)
     server_note_record(
         server, recorder_go_on(server->recorder, server->options->folder, RECORDER_EVERY_STEP));
     if (server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper));
+        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
     }
     server_note_record(server, recorder_write_job(server->recorder, coordinator));
 }
@@ -124,7 +124,7 @@ static void port_started(void *context)
                                           resume != NULL ? resume->step : 0));
     }
     if (server->recorder != NULL && server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper));
+        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
     }
     if (server->recorder != NULL) {
         server_note_record(server, recorder_write_job(server->recorder, &server->coordinator));

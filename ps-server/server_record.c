@@ -78,7 +78,7 @@ void server_note_restart(struct server *server, uint64_t step)
     }
     server->is_restart_noted = true;
     server->restart.begin_step = step;
-    server_note_record(server, recorder_note_restart(server->recorder, &server->restart));
+    recorder_note_restart(server->recorder, &server->restart);
 }
 
 enum status server_open_record(struct server *server)

@@ -79,9 +79,12 @@ static struct returning_past past_of(const struct coordinator *last, bool was_aw
  * and in memory, since nobody knows what of its last words was heard. */
 static enum status forget_training(struct server *server)
 {
-    keeper_destroy(server->keeper); // what is on its way to the disk arrives there
+    keeper_destroy(server->keeper);
     server->keeper = NULL;
     server->coordinator.resume = NULL; // the keeper had it
+    if (server->saver != NULL) { // what is on its way to the disk arrives there, if it is no slower
+        saver_await_idle(server->saver, (uint64_t)(1000 * server->job.lost_after));
+    }
     enum status status = server_open_keeper(server);
     if (status == STATUS_OK) {
         keeper_hand_over(server->keeper, &server->coordinator);

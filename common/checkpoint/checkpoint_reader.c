@@ -18,6 +18,7 @@
 
 #define RUN_SUBFOLDER "checkpoint"
 #define REASON_BYTES  512
+#define AGAIN_MAX     9 // looks at a folder in which something goes meanwhile
 
 struct checkpoint_reader {
     char *path; // owns
@@ -219,13 +220,24 @@ static enum status open_step(int parent, const char *parent_path, struct step_fo
     return status;
 }
 
-static enum status open_newest(int parent, const char *path, uint64_t before,
-                               struct checkpoint_reader **ret_reader, struct text *error,
-                               struct text *notes)
+/* Whether somebody has removed it, or is about to: the manifest goes first. */
+static bool is_gone(int parent, const char *name)
+{
+    char manifest[STEP_FOLDER_BYTES + sizeof(MANIFEST_FILE) + 1];
+    struct stat facts;
+    snprintf(manifest, sizeof(manifest), "%s/" MANIFEST_FILE, name);
+    return fstatat(parent, manifest, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
+/* One look at what is there now. *ret_has_changed: something went meanwhile. */
+static enum status try_newest(int parent, const char *path, uint64_t before,
+                              struct checkpoint_reader **ret_reader, struct text *error,
+                              struct text *notes, bool *ret_has_changed)
 {
     struct step_folder *folders;
     size_t count;
     enum status status = step_folders_list(parent, &folders, &count);
+    *ret_has_changed = false;
     if (status != STATUS_OK) {
         add(error, "cannot list %s: %s", path, strerrordesc_np(errno));
         return status;
@@ -239,6 +251,7 @@ static enum status open_newest(int parent, const char *path, uint64_t before,
         }
         status = open_step(parent, path, folders[i], ret_reader, reason);
         if (status != STATUS_OK) {
+            *ret_has_changed = *ret_has_changed || is_gone(parent, name);
             add(notes, "%s%s/%s is passed over: %s", notes->at > 0 ? "\n" : "", path, name, reason);
             if (error->at == 0) {
                 add(error, "%s/%s: %s", path, name, reason);
@@ -246,6 +259,24 @@ static enum status open_newest(int parent, const char *path, uint64_t before,
         }
     }
     free(folders);
+    return status;
+}
+
+/* A job that goes on removes its older checkpoints, maybe all that were listed: then there are
+ * newer ones. */
+static enum status open_newest(int parent, const char *path, uint64_t before,
+                               struct checkpoint_reader **ret_reader, struct text *error,
+                               struct text *notes)
+{
+    bool has_changed;
+    size_t error_at = error->at, notes_at = notes->at;
+    enum status status = try_newest(parent, path, before, ret_reader, error, notes, &has_changed);
+    for (uint32_t i = 0; i < AGAIN_MAX && status != STATUS_OK && has_changed; i++) {
+        error->at = error_at;
+        notes->at = notes_at;
+        add(notes, "%s", "");
+        status = try_newest(parent, path, before, ret_reader, error, notes, &has_changed);
+    }
     if (status == STATUS_END_OF_DATA) {
         error->at = 0;
         add(error,

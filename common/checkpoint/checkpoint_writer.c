@@ -37,6 +37,8 @@ struct checkpoint_writer {
     uint64_t step;
     struct written *vectors; // owns; of the checkpoint that is begun
     uint32_t vector_count, vector_room;
+    bool is_moved;      // the folder, and it was not made again
+    bool has_move_news; // of that, which nobody has taken
     char error[ERROR_BYTES];
 };
 
@@ -61,6 +63,15 @@ void checkpoint_abandon(struct checkpoint_writer *writer)
     }
 }
 
+/* Looks for the folder. False: it is not in its place. */
+static bool look(struct checkpoint_writer *writer)
+{
+    bool is_in_place = checkpoint_folder_is_in_place(writer->path, writer->folder);
+    writer->has_move_news = writer->has_move_news || (!is_in_place && !writer->is_moved);
+    writer->is_moved = !is_in_place;
+    return is_in_place;
+}
+
 /* The disk has failed: says so, and abandons the checkpoint. `file` may be "". */
 static enum status fail(struct checkpoint_writer *writer, const char *what, const char *file)
 {
@@ -72,6 +83,7 @@ static enum status fail(struct checkpoint_writer *writer, const char *what, cons
              writer->path, name, file[0] != '\0' ? "/" : "", file, strerrordesc_np(error),
              step_folder_advice(error));
     checkpoint_abandon(writer);
+    (void)look(writer);
     errno = error;
     return STATUS_IO;
 }
@@ -90,9 +102,11 @@ refuse(struct checkpoint_writer *writer, enum status status, const char *format,
     return status;
 }
 
-bool checkpoint_writer_is_in_place(const struct checkpoint_writer *writer)
+bool checkpoint_writer_take_move(struct checkpoint_writer *writer)
 {
-    return checkpoint_folder_is_in_place(writer->path, writer->folder);
+    bool has_news = writer->has_move_news;
+    writer->has_move_news = false;
+    return has_news;
 }
 
 enum status checkpoint_writer_open(const char *folder, uint32_t keep,
@@ -145,10 +159,13 @@ enum status checkpoint_begin(struct checkpoint_writer *writer, uint64_t step)
     assert(step <= MANIFEST_STEP_MAX);
     checkpoint_abandon(writer);
     writer->step = step;
-    if (!checkpoint_writer_is_in_place(writer) &&
-        checkpoint_folder_make_again(writer->path, &writer->folder, writer->error,
-                                     sizeof(writer->error)) != STATUS_OK) {
-        return STATUS_IO;
+    if (!look(writer)) {
+        if (checkpoint_folder_make_again(writer->path, &writer->folder, writer->error,
+                                         sizeof(writer->error)) != STATUS_OK) {
+            return STATUS_IO;
+        }
+        writer->is_moved = false;
+        writer->has_move_news = true;
     }
     name_of(writer, STEP_FOLDER_NEW, name);
     if (!step_folder_remove(writer->folder, name) || mkdirat(writer->folder, name, 0777) != 0) {

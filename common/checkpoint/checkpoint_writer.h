@@ -36,9 +36,9 @@ void checkpoint_writer_close(struct checkpoint_writer *writer);
  * call. */
 const char *checkpoint_writer_error(const struct checkpoint_writer *writer);
 
-/* Whether the folder is where it was when the writer opened it: if not, somebody has moved or
- * removed it, and the checkpoints with it. */
-bool checkpoint_writer_is_in_place(const struct checkpoint_writer *writer);
+/* Whether news have come since the last call: the folder was found to be moved or removed, and the
+ * checkpoints with it, or it was made again after that. */
+bool checkpoint_writer_take_move(struct checkpoint_writer *writer);
 
 /* Begins the checkpoint of a step; abandons one that was begun. Makes the folder again if it is not
  * in its place. */

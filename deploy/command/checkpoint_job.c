@@ -2,17 +2,22 @@
 #include "deploy/command/checkpoint_job.h"
 
 #include "common/base/log.h"
+#include "common/checkpoint/manifest.h"
 #include "common/job/job_text.h"
 #include "deploy/system/process.h"
 #include "deploy/system/process_run.h"
 #include "deploy/system/programs.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXT_BYTES        8192
+#define TRIES_MAX         9 // for a newer checkpoint in the place of one that was removed
 #define DESCRIPTION_BYTES ((size_t)4 * 1024 * 1024)
 
 enum status checkpoint_job_parse(struct option_program *program, int argc, char **argv,
@@ -46,6 +51,18 @@ enum status checkpoint_job_open(const char *folder, struct checkpoint_reader **r
         end += is_last ? 0 : 1;
     }
     return STATUS_OK;
+}
+
+bool checkpoint_job_was_removed(const struct checkpoint_reader *checkpoint, unsigned tries)
+{
+    char manifest[PATH_MAX];
+    snprintf(manifest, sizeof(manifest), "%.4000s/" MANIFEST_FILE, checkpoint_path(checkpoint));
+    bool is_gone = access(manifest, F_OK) != 0 && errno == ENOENT;
+    if (is_gone && tries < TRIES_MAX) {
+        log_warn("%s was removed while it was read; looking for a newer one",
+                 checkpoint_path(checkpoint));
+    }
+    return is_gone && tries < TRIES_MAX;
 }
 
 enum status checkpoint_job_read(const struct checkpoint_reader *checkpoint, struct job *ret_job)

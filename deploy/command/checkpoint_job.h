@@ -21,6 +21,11 @@ enum status checkpoint_job_parse(struct option_program *program, int argc, char 
 /* The newest whole checkpoint in the folder; those that were passed over are warned of. Logs. */
 enum status checkpoint_job_open(const char *folder, struct checkpoint_reader **ret_checkpoint);
 
+/* What was opened could not be read: whether that is because a job that goes on has removed it, as
+ * it does with its older ones, so that there is a newer one to be opened. False after some `tries`,
+ * from 0 on. Logs. */
+bool checkpoint_job_was_removed(const struct checkpoint_reader *checkpoint, unsigned tries);
+
 /* The job that wrote the checkpoint. Logs. */
 enum status checkpoint_job_read(const struct checkpoint_reader *checkpoint, struct job *ret_job);
 

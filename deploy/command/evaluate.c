@@ -1,6 +1,5 @@
 /* ringside evaluate: test loss and accuracy of a checkpoint. */
 #include "common/base/log.h"
-#include "common/checkpoint/manifest.h"
 #include "common/job/job_values.h"
 #include "common/options/options.h"
 #include "deploy/command/checkpoint_job.h"
@@ -8,17 +7,11 @@
 
 #include <jansson.h>
 
-#include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define OUTPUT_BYTES 16384
-
-// How often a newer checkpoint is looked for, where a job removes the one that is read.
-#define TRIES_MAX 9
 
 struct evaluate_options {
     char data[JOB_PATH_BYTES];   // "": the job's
@@ -108,15 +101,6 @@ static enum status ask(struct checkpoint_reader *checkpoint, const struct evalua
     return checkpoint_job_ask(argv, &job, ret_output, OUTPUT_BYTES);
 }
 
-/* A job that goes on removes its older checkpoints, the one that is being read among them: then
- * there is a newer one. */
-static bool is_gone(const struct checkpoint_reader *checkpoint)
-{
-    char manifest[PATH_MAX];
-    snprintf(manifest, sizeof(manifest), "%.4000s/%s", checkpoint_path(checkpoint), MANIFEST_FILE);
-    return access(manifest, F_OK) != 0 && errno == ENOENT;
-}
-
 static enum status evaluate(const char *folder, const struct evaluate_options *options)
 {
     char output[OUTPUT_BYTES];
@@ -127,11 +111,7 @@ static enum status evaluate(const char *folder, const struct evaluate_options *o
             return status;
         }
         status = ask(checkpoint, options, output);
-        bool tries_again = status != STATUS_OK && tries < TRIES_MAX && is_gone(checkpoint);
-        if (tries_again) {
-            log_warn("%s was removed while it was read; looking for a newer one",
-                     checkpoint_path(checkpoint));
-        }
+        bool tries_again = status != STATUS_OK && checkpoint_job_was_removed(checkpoint, tries);
         checkpoint_reader_close(checkpoint);
         if (!tries_again) {
             return status == STATUS_OK ? print_result(output, options->json) : status;

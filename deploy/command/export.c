@@ -113,19 +113,34 @@ static enum status write_out(const struct checkpoint_reader *checkpoint, const s
     return status;
 }
 
+/* Opens the newest checkpoint, and reads it. The caller closes and finishes what it gets, also
+ * where that fails. */
+static enum status read_newest(const char *folder, struct checkpoint_reader **ret_checkpoint,
+                               struct job *ret_job, struct tensor_source *ret_source)
+{
+    for (unsigned tries = 0;; tries++) {
+        enum status status = checkpoint_job_open(folder, ret_checkpoint);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        status = checkpoint_job_read(*ret_checkpoint, ret_job);
+        if (status == STATUS_OK) {
+            status = checkpoint_source_read(*ret_checkpoint, ret_source);
+        }
+        if (status == STATUS_OK || !checkpoint_job_was_removed(*ret_checkpoint, tries)) {
+            return status;
+        }
+        checkpoint_reader_close(*ret_checkpoint);
+        *ret_checkpoint = NULL;
+    }
+}
+
 static enum status export_checkpoint(const char *folder, const struct export_options *options)
 {
-    struct checkpoint_reader *checkpoint;
+    struct checkpoint_reader *checkpoint = NULL;
     struct tensor_source source = {0};
     struct job job;
-    enum status status = checkpoint_job_open(folder, &checkpoint);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = checkpoint_job_read(checkpoint, &job);
-    if (status == STATUS_OK) {
-        status = checkpoint_source_read(checkpoint, &source);
-    }
+    enum status status = read_newest(folder, &checkpoint, &job, &source);
     if (status == STATUS_OK) {
         if (options->data[0] != '\0') {
             snprintf(job.data, sizeof(job.data), "%s", options->data);

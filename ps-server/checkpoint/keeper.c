@@ -5,7 +5,7 @@
 #include "common/channel/snapshot.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "ps-server/checkpoint/beginning.h"
-#include "ps-server/checkpoint/saver.h"
+#include "ps-server/checkpoint/disk_watch.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -29,8 +29,9 @@ struct keeper {
     bool has_part;
     struct job_part part; // of what the job goes on from
     uint32_t passed_over; // checkpoints on the way to it
-    struct saver *saver;  // NULL: nothing is written
-    float *piece;         // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
+    bool writes;          // checkpoints, by the saver
+    struct disk_watch watch;
+    float *piece; // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
 
     // Which nobody was told yet.
     struct memory_news *news; // (news_capacity), owned; the oldest first
@@ -192,7 +193,9 @@ void keeper_destroy(struct keeper *keeper)
     if (keeper == NULL) {
         return;
     }
-    saver_destroy(keeper->saver);
+    if (keeper->writes && !saver_is_busy(*keeper->options.saver)) {
+        saver_abandon(*keeper->options.saver); // what is not whole
+    }
     checkpoint_reader_close(keeper->reader);
     job_part_finish(&keeper->part);
     free(keeper->piece);
@@ -231,14 +234,24 @@ void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
     results_go_on(&coordinator->results, &keeper->part.results);
 }
 
-enum status keeper_begin_writing(struct keeper *keeper)
+static void folder_of(const struct keeper *keeper, char ret_path[PATH_BYTES])
+{
+    snprintf(ret_path, PATH_BYTES, "%.4096s/checkpoint", keeper->options.folder);
+}
+
+enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator)
 {
     const struct keeper_options *options = &keeper->options;
     char folder[PATH_BYTES];
-    if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER || keeper->saver != NULL) {
+    if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
         return STATUS_OK;
     }
-    snprintf(folder, sizeof(folder), "%.4096s/checkpoint", options->folder);
+    keeper->writes = true;
+    if (*options->saver != NULL) { // of a generation before, which may have left it something
+        coordinator->checkpointing.has_rest = true;
+        return STATUS_OK;
+    }
+    folder_of(keeper, folder);
     const struct saver_options saver = {
         .folder = folder,
         .keep = options->job->keep,
@@ -246,7 +259,9 @@ enum status keeper_begin_writing(struct keeper *keeper)
         .wake = options->wake,
         .context = options->context,
     };
-    return saver_create(&saver, &keeper->saver);
+    enum status status = saver_create(&saver, options->saver);
+    keeper->writes = status == STATUS_OK;
+    return status;
 }
 
 /* Part of a vector of the checkpoint that the job goes on from; NULL: it has none. *ret_total: the
@@ -294,10 +309,15 @@ static void add_news(struct keeper *keeper, struct memory_news news)
     keeper->news[keeper->news_count++] = news;
 }
 
+static struct saver *saver_of(const struct keeper *keeper)
+{
+    return *keeper->options.saver;
+}
+
 /* Whether the one that is collected goes to the disk. */
 static bool is_written(const struct keeper *keeper, const struct coordinator *coordinator)
 {
-    return keeper->saver != NULL && coordinator->checkpointing.is_written;
+    return keeper->writes && coordinator->checkpointing.is_written;
 }
 
 static void note_end(struct keeper *keeper, const struct coordinator *coordinator,
@@ -332,9 +352,9 @@ static void commit_parts(struct keeper *keeper, const struct coordinator *coordi
         json_decref(part);
         note_end(keeper, coordinator, status);
     } else if (part != NULL) {
-        saver_commit(keeper->saver, vectors, coordinator->checkpointing.vectors.count, part);
+        saver_commit(saver_of(keeper), vectors, coordinator->checkpointing.vectors.count, part);
     } else {
-        saver_abandon(keeper->saver);
+        saver_abandon(saver_of(keeper));
     }
 }
 
@@ -378,11 +398,11 @@ static void do_on_disk(struct keeper *keeper, const struct coordinator *coordina
                        enum checkpoint_task task, uint64_t peer, const struct message *message)
 {
     if (task == CHECKPOINT_BEGIN) {
-        saver_begin(keeper->saver, coordinator->checkpointing.step);
+        saver_begin(saver_of(keeper), coordinator->checkpointing.step);
     } else if (task == CHECKPOINT_STORE) {
-        saver_store(keeper->saver, peer, message);
+        saver_store(saver_of(keeper), peer, message);
     } else if (task == CHECKPOINT_ABANDON) {
-        saver_abandon(keeper->saver);
+        saver_abandon(saver_of(keeper));
     }
 }
 
@@ -407,8 +427,13 @@ void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum chec
 static void tell_of_disk(struct coordinator *coordinator, const struct saver_news *news,
                          uint64_t now_ms)
 {
+    bool is_rest = coordinator->checkpointing.has_rest;
     if (news->is_moved) {
         checkpointing_note_moved(coordinator, news->status);
+    } else if (is_rest && news->is_end && news->status == STATUS_OK) {
+        checkpointing_note_good(coordinator, news->step);
+    } else if (is_rest) {
+        return; // nobody waits for it
     } else if (news->is_end) {
         checkpointing_note_written(coordinator, news->step, news->status, news->why, now_ms);
     } else {
@@ -427,11 +452,28 @@ static void tell_of_memory(struct coordinator *coordinator, struct memory_news n
     }
 }
 
-void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
+static void take_news_of_disk(struct keeper *keeper, struct coordinator *coordinator,
+                              uint64_t now_ms)
 {
     struct saver_news news;
-    while (keeper->saver != NULL && saver_next(keeper->saver, &news)) {
+    struct saver *saver = saver_of(keeper);
+    bool has_moved = false, is_busy = saver_is_busy(saver); // before its news, which are all then
+    while (saver_next(saver, &news)) {
         tell_of_disk(coordinator, &news, now_ms);
+        has_moved = true;
+    }
+    if (coordinator->checkpointing.has_rest && !is_busy) {
+        checkpointing_note_free(coordinator);
+    }
+    char folder[PATH_BYTES];
+    folder_of(keeper, folder);
+    disk_watch_look(&keeper->watch, coordinator, folder, has_moved, now_ms);
+}
+
+void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
+{
+    if (keeper->writes) {
+        take_news_of_disk(keeper, coordinator, now_ms);
     }
     while (keeper->news_count > 0) {
         const struct memory_news first = keeper->news[0];

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "ps-server/checkpoint/job_part.h"
+#include "ps-server/checkpoint/saver.h"
 #include "ps-server/checkpoint/vault.h"
 #include "ps-server/coordinator/coordinator.h"
 
@@ -23,7 +24,8 @@ struct keeper_options {
     bool was_lost;         // the run in `resume`: it has begun, and was not completed
     struct vault *vault;   // borrowed; where it has a checkpoint, that is the one to go on from.
                            // NULL: none is kept in memory
-    uint32_t member_count;
+    struct saver **saver;  // borrowed; that writes, of the whole process: NULL until writing begins
+    uint32_t member_count; // of all generations
     void (*wake)(void *context); // there are news; on another thread
     void *context;
 };
@@ -31,7 +33,7 @@ struct keeper_options {
 /* Opens the checkpoint to go on from, and checks that it is of this job; writes nothing. Logs.
  * STATUS_END_OF_DATA, without a word: it goes on in a folder in which nothing is left to do. */
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper);
-void keeper_destroy(struct keeper *keeper); // what is queued is written; NULL is fine
+void keeper_destroy(struct keeper *keeper); // what is queued stays with the saver; NULL is fine
 
 /* How many steps of the job are behind what it goes on from; 0: it begins. */
 uint64_t keeper_begin_step(const struct keeper *keeper);
@@ -45,7 +47,7 @@ void keeper_note_beginning(const struct keeper *keeper);
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator);
 
 /* Training begins: gets ready to write, if the job wants checkpoints. Logs. */
-enum status keeper_begin_writing(struct keeper *keeper);
+enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator);
 
 /* Port's checkpoint. */
 void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum checkpoint_task task,

@@ -1,6 +1,7 @@
 /* Queues work for the checkpoint writer, which a thread calls. */
 #include "ps-server/checkpoint/saver.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/channel/snapshot.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 // Tasks beside pieces: a checkpoint that is given up, and the beginning of the next, and their
 // ends.
@@ -32,11 +34,15 @@ struct saver {
     struct checkpoint_writer *writer; // the thread's
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    struct task *tasks; // (capacity), a ring
+    pthread_cond_t changed; // something is to be done
+    pthread_cond_t idle;    // nothing is left to be done, or the thread has left
+    struct task *tasks;     // (capacity), a ring
     struct saver_news *news;
     uint32_t capacity;
     uint32_t task_head, task_count, news_head, news_count;
+    bool is_at_work;  // on a task
+    bool has_left;    // the thread
+    bool is_forsaken; // its owner, whom it would wake, is gone
 
     // The thread's.
     uint64_t step;
@@ -60,22 +66,26 @@ static void tell(struct saver *saver, const struct saver_news *news)
     pthread_mutex_lock(&saver->mutex);
     assert(saver->news_count < saver->capacity);
     saver->news[(saver->news_head + saver->news_count++) % saver->capacity] = *news;
+    if (!saver->is_forsaken) {
+        saver->options.wake(saver->options.context);
+    }
     pthread_mutex_unlock(&saver->mutex);
-    saver->options.wake(saver->options.context);
 }
 
 /* Whoever counts on the checkpoints has to know that they are not there any more. */
-static void tell_moved(struct saver *saver, enum status status)
+static void tell_if_moved(struct saver *saver, enum status status)
 {
-    tell(saver, &(struct saver_news){.is_moved = true, .step = saver->step, .status = status});
+    if (checkpoint_writer_take_move(saver->writer)) {
+        tell(saver, &(struct saver_news){.is_moved = true, .step = saver->step, .status = status});
+    }
 }
 
 /* A checkpoint has ended. */
 static void tell_end(struct saver *saver, enum status status)
 {
     struct saver_news news = {.is_end = true, .step = saver->step, .status = status};
-    if (status == STATUS_IO && !checkpoint_writer_is_in_place(saver->writer)) {
-        tell_moved(saver, status);
+    if (status == STATUS_IO) {
+        tell_if_moved(saver, status);
     }
     if (status != STATUS_OK) {
         bool is_told = status == STATUS_INTERRUPTED; // that nothing has failed
@@ -89,12 +99,9 @@ static void tell_end(struct saver *saver, enum status status)
 static void begin(struct saver *saver, const struct task *task)
 {
     saver->step = task->step;
-    bool is_moved = !checkpoint_writer_is_in_place(saver->writer);
     enum status status = checkpoint_begin(saver->writer, task->step);
     saver->is_open = true;
-    if (is_moved) {
-        tell_moved(saver, status);
-    }
+    tell_if_moved(saver, status);
     if (status != STATUS_OK) {
         tell_end(saver, status);
     }
@@ -157,9 +164,12 @@ static void *run(void *data)
     pthread_setname_np(pthread_self(), "checkpoints");
     while (goes_on) {
         pthread_mutex_lock(&saver->mutex);
+        saver->is_at_work = false;
         while (saver->task_count == 0) {
+            pthread_cond_broadcast(&saver->idle);
             pthread_cond_wait(&saver->changed, &saver->mutex);
         }
+        saver->is_at_work = true;
         struct task task = saver->tasks[saver->task_head];
         saver->task_head = (saver->task_head + 1) % saver->capacity;
         saver->task_count--;
@@ -167,6 +177,10 @@ static void *run(void *data)
         goes_on = run_task(saver, &task);
         task_finish(&task);
     }
+    pthread_mutex_lock(&saver->mutex);
+    saver->has_left = true;
+    pthread_cond_broadcast(&saver->idle);
+    pthread_mutex_unlock(&saver->mutex);
     return NULL;
 }
 
@@ -178,6 +192,24 @@ static void add(struct saver *saver, const struct task *task)
     saver->tasks[(saver->task_head + saver->task_count++) % saver->capacity] = *task;
     pthread_cond_signal(&saver->changed);
     pthread_mutex_unlock(&saver->mutex);
+}
+
+bool saver_is_busy(struct saver *saver)
+{
+    pthread_mutex_lock(&saver->mutex);
+    bool is_busy = saver->task_count > 0 || saver->is_at_work;
+    pthread_mutex_unlock(&saver->mutex);
+    return is_busy;
+}
+
+/* A condition whose waits end by the clock that the process has. */
+static void init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 enum status saver_create(const struct saver_options *options, struct saver **ret_saver)
@@ -199,6 +231,7 @@ enum status saver_create(const struct saver_options *options, struct saver **ret
     saver->news = calloc(saver->capacity, sizeof(*saver->news));
     pthread_mutex_init(&saver->mutex, NULL);
     pthread_cond_init(&saver->changed, NULL);
+    init_condition(&saver->idle);
     if (saver->tasks == NULL || saver->news == NULL ||
         pthread_create(&saver->thread, NULL, run, saver) != 0) {
         log_error("cannot start the thread that writes checkpoints");
@@ -212,19 +245,58 @@ enum status saver_create(const struct saver_options *options, struct saver **ret
     return STATUS_OK;
 }
 
-void saver_destroy(struct saver *saver)
+static struct timespec deadline(uint64_t patience_ms)
+{
+    uint64_t until_ms = clock_now_ms() + patience_ms;
+    return (struct timespec){.tv_sec = (time_t)(until_ms / 1000),
+                             .tv_nsec = (long)(until_ms % 1000) * 1000000};
+}
+
+void saver_await_idle(struct saver *saver, uint64_t patience_ms)
+{
+    const struct timespec until = deadline(patience_ms);
+    int error = 0;
+    pthread_mutex_lock(&saver->mutex);
+    while ((saver->task_count > 0 || saver->is_at_work) && error == 0) {
+        error = pthread_cond_timedwait(&saver->idle, &saver->mutex, &until);
+    }
+    pthread_mutex_unlock(&saver->mutex);
+}
+
+/* Whether the thread leaves in time. */
+static bool await_leave(struct saver *saver, uint64_t patience_ms)
+{
+    const struct timespec until = deadline(patience_ms);
+    int error = 0;
+    pthread_mutex_lock(&saver->mutex);
+    while (!saver->has_left && error == 0) {
+        error = pthread_cond_timedwait(&saver->idle, &saver->mutex, &until);
+    }
+    bool has_left = saver->has_left;
+    saver->is_forsaken = !has_left;
+    pthread_mutex_unlock(&saver->mutex);
+    return has_left;
+}
+
+bool saver_destroy(struct saver *saver, uint64_t patience_ms)
 {
     if (saver == NULL) {
-        return;
+        return true;
     }
     add(saver, &(struct task){.kind = TASK_LEAVE});
+    if (!await_leave(saver, patience_ms)) {
+        pthread_detach(saver->thread);
+        return false;
+    }
     pthread_join(saver->thread, NULL);
     checkpoint_writer_close(saver->writer);
     pthread_cond_destroy(&saver->changed);
+    pthread_cond_destroy(&saver->idle);
     pthread_mutex_destroy(&saver->mutex);
     free(saver->tasks);
     free(saver->news);
     free(saver);
+    return true;
 }
 
 void saver_begin(struct saver *saver, uint64_t step)

@@ -2,7 +2,7 @@
  *
  * A bounded queue of what to do goes in, in order; news of what was done come out. Neither is ever
  * full: members have a few pieces on their way at most, and no checkpoint begins before the one
- * before it has ended. */
+ * before it has ended, or while the thread is busy with one that was given up. */
 #ifndef PS_SERVER_CHECKPOINT_SAVER_H
 #define PS_SERVER_CHECKPOINT_SAVER_H
 
@@ -41,8 +41,15 @@ struct saver_news {
 /* Logs. */
 enum status saver_create(const struct saver_options *options, struct saver **ret_saver);
 
-/* What is queued is done first. NULL is fine. */
-void saver_destroy(struct saver *saver);
+/* What is queued is done first, for which it gets so many milliseconds. False: the disk has not
+ * taken it by then, and the thread stays with it until the process ends. NULL is fine. */
+bool saver_destroy(struct saver *saver, uint64_t patience_ms);
+
+/* Whether something is queued or being done. If not, all news of what was are there. */
+bool saver_is_busy(struct saver *saver);
+
+/* Waits until that is not so, for so many milliseconds at most. */
+void saver_await_idle(struct saver *saver, uint64_t patience_ms);
 
 /* Queue what is to be done. Copy what they are given; saver_commit takes job_part. */
 void saver_begin(struct saver *saver, uint64_t step);

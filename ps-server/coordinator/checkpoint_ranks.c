@@ -1,6 +1,7 @@
 /* Splits what a worker reports into what belongs to each of its ranks, and joins it again. */
 #include "ps-server/coordinator/checkpoint_ranks.h"
 
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/coordinator.h"
 
 /* In a race a copy has as many gradients as all ranks make in its steps, and nobody knows how many
@@ -10,7 +11,7 @@ static void take_share(const struct coordinator *coordinator, uint32_t rank, uin
                        struct results_rank *results)
 {
     const struct job *job = coordinator->job;
-    if (checkpointing_is_race(coordinator, steps) && job->backup == 0) {
+    if (checkpoint_schedule_is_race(coordinator, steps) && job->backup == 0) {
         results_rank_share(results, steps, steps * job_batch_of(job, rank));
     }
 }

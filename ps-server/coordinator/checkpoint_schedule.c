@@ -4,6 +4,8 @@
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
+#include <string.h>
+
 #define MARGIN_MIN 8
 
 // How far ahead of everybody a step is named. One that was too near costs another try, so those for
@@ -17,6 +19,37 @@
 #define SPARE_MS_MIN           1000
 #define SPARE_MS_MAX           60000
 #define SPARE_BYTES_PER_SECOND (UINT64_C(10) << 20)
+
+/* The phase that a step of a checkpoint is in, which may be over when it is collected. */
+static const struct phase *phase_of(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct phases *phases = &coordinator->checkpointing.phases;
+    uint32_t index = 0;
+    while (index + 1 < phases->count && step > phases->list[index].marks.end) {
+        index++;
+    }
+    return &phases->list[index];
+}
+
+/* Servers have something to give where they hold the parameters. */
+static bool has_servers(const struct coordinator *coordinator, uint64_t step)
+{
+    enum mode_kind kind = phase_of(coordinator, step)->mode.kind;
+    return kind != MODE_RING && kind != MODE_LOCAL;
+}
+
+uint32_t checkpoint_schedule_shares(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    return has_servers(coordinator, step) ? of->share_count : of->worker_count;
+}
+
+bool checkpoint_schedule_is_race(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct phase *phase = phase_of(coordinator, step);
+    bool is_free = strcmp(coordinator->job->order, "free") == 0;
+    return phase->is_unsynchronised && (is_free || !mode_updates_on_push(phase->mode.kind));
+}
 
 /* How far apart checkpoints are; 0: they are so in steps. */
 static uint64_t minutes_ms(const struct coordinator *coordinator)
@@ -71,7 +104,7 @@ static uint64_t most_steps(const struct coordinator *coordinator, uint64_t begin
         beyond += made * carriers_block(carriers, i).count;
     }
     uint64_t mean = begin + beyond / carriers.ranks;
-    return checkpointing_is_race(coordinator, mean + 1) ? mean : most;
+    return checkpoint_schedule_is_race(coordinator, mean + 1) ? mean : most;
 }
 
 /* How far the job has come, as far as the last signs of life tell. */
@@ -187,6 +220,19 @@ bool checkpoint_schedule_is_for_disk(const struct checkpointing *of, uint64_t st
            checkpoints_are_due(&of->plan, &of->phases, step);
 }
 
+bool checkpoint_schedule_postpones(const struct checkpointing *of, uint64_t step)
+{
+    return of->has_rest && checkpoint_schedule_is_for_disk(of, step) &&
+           (!of->hangs || step == of->plan.total);
+}
+
+bool checkpoint_schedule_holds_up(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    // Before the next phase, and before their end, they wait for the one before to leave them.
+    return (of->is_slow || of->hangs) && phase_of(coordinator, step)->marks.end == step;
+}
+
 /* Whether somebody has offered one for the disk that is not being collected or written. */
 static bool is_offered(const struct checkpointing *of)
 {
@@ -230,8 +276,12 @@ void checkpoint_schedule_give_up_last(struct coordinator *coordinator, const cha
 void checkpoint_schedule_judge_last(struct coordinator *coordinator, uint64_t now_ms)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
-    if (of->done_ms != 0 && !of->is_overdue && is_open(of) &&
-        (double)(now_ms - of->done_ms) >= 500 * coordinator->job->stall_fail) {
+    if (of->done_ms == 0 || of->is_overdue || !is_open(of)) {
+        return;
+    }
+    if (of->hangs) {
+        checkpoint_schedule_give_up_last(coordinator, "the disk hangs, as was said");
+    } else if ((double)(now_ms - of->done_ms) >= 500 * coordinator->job->stall_fail) {
         checkpoint_schedule_give_up_last(coordinator, "it has waited for long enough");
     }
 }

@@ -22,6 +22,21 @@ void checkpoint_schedule_tick(struct coordinator *coordinator, uint64_t now_ms);
 /* The checkpoint of a step has ended, well or not. */
 void checkpoint_schedule_note(struct coordinator *coordinator, uint64_t step, uint64_t now_ms);
 
+/* How many members have a share of the checkpoint of a step: workers, and servers where those hold
+ * the parameters then. */
+uint32_t checkpoint_schedule_shares(const struct coordinator *coordinator, uint64_t step);
+
+/* Whether workers' steps are apart around a step of the job, and no order says which comes when:
+ * servers count the steps. */
+bool checkpoint_schedule_is_race(const struct coordinator *coordinator, uint64_t step);
+
+/* Whether the checkpoint of a step waits with its members until the disk has nothing left. The last
+ * one does, and so do others while it may soon be free. */
+bool checkpoint_schedule_postpones(const struct checkpointing *checkpointing, uint64_t step);
+
+/* Whether workers that have made this step, and no more, may wait for the disk. */
+bool checkpoint_schedule_holds_up(const struct coordinator *coordinator, uint64_t step);
+
 /* Whether the checkpoint of a step is one of those that --checkpoint-every asks for. */
 bool checkpoint_schedule_is_for_disk(const struct checkpointing *checkpointing, uint64_t step);
 

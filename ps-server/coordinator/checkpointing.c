@@ -41,37 +41,6 @@ void checkpointing_finish(struct checkpointing *checkpointing)
  * Members
  * ========================================================================================== */
 
-/* The phase that a step of a checkpoint is in, which may be over when it is collected. */
-static const struct phase *phase_of(const struct coordinator *coordinator, uint64_t step)
-{
-    const struct phases *phases = &coordinator->checkpointing.phases;
-    uint32_t index = 0;
-    while (index + 1 < phases->count && step > phases->list[index].marks.end) {
-        index++;
-    }
-    return &phases->list[index];
-}
-
-/* Servers have something to give where they hold the parameters. */
-static bool has_servers(const struct coordinator *coordinator, uint64_t step)
-{
-    enum mode_kind kind = phase_of(coordinator, step)->mode.kind;
-    return kind != MODE_RING && kind != MODE_LOCAL;
-}
-
-static uint32_t expected_count(const struct coordinator *coordinator, uint64_t step)
-{
-    const struct checkpointing *of = &coordinator->checkpointing;
-    return has_servers(coordinator, step) ? of->share_count : of->worker_count;
-}
-
-bool checkpointing_is_race(const struct coordinator *coordinator, uint64_t step)
-{
-    const struct phase *phase = phase_of(coordinator, step);
-    bool is_free = strcmp(coordinator->job->order, "free") == 0;
-    return phase->is_unsynchronised && (is_free || !mode_updates_on_push(phase->mode.kind));
-}
-
 static const struct slot *slot_of(const struct coordinator *coordinator, uint32_t share)
 {
     const struct membership *membership = &coordinator->membership;
@@ -151,7 +120,7 @@ static void add_counts(struct coordinator *coordinator, uint64_t step)
     const struct results *before = &coordinator->results; // no server has told its own so far
     of->counted.staleness = before->staleness;
     of->counted.late_count = before->late_count;
-    for (uint32_t i = of->worker_count; i < expected_count(coordinator, step); i++) {
+    for (uint32_t i = of->worker_count; i < checkpoint_schedule_shares(coordinator, step); i++) {
         const struct checkpoint_counts *counts = &of->counts[i - of->worker_count];
         staleness_add_all(&of->counted.staleness, &counts->staleness);
         of->counted.late_count += counts->late_count;
@@ -163,14 +132,14 @@ static void begin_collecting(struct coordinator *coordinator, uint64_t step)
     struct checkpointing *of = &coordinator->checkpointing;
     of->state = CHECKPOINTING_COLLECTING;
     of->step = step;
-    of->is_written = checkpoint_schedule_is_for_disk(of, step);
+    of->is_written = checkpoint_schedule_is_for_disk(of, step) && !of->has_rest;
     // A member that has sent its pieces may offer the next one before this one is whole.
     memcpy(of->collected, of->ranks, coordinator->carriers.ranks * sizeof(*of->ranks));
     add_counts(coordinator, step);
     of->is_given_up = false;
     of->vectors.count = 0;
     give_task(coordinator, CHECKPOINT_BEGIN, 0, NULL);
-    for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
+    for (uint32_t i = 0; i < checkpoint_schedule_shares(coordinator, step); i++) {
         of->shares[i].is_over = false;
         of->shares[i].pieces = of->shares[i].stored = 0;
         send_collect(coordinator, slot_of(coordinator, i)->peer, step, SNAPSHOT_CREDITS, STATUS_OK);
@@ -193,7 +162,7 @@ static void abandon(struct coordinator *coordinator, const char *why)
 static bool have_all_offered(const struct coordinator *coordinator, uint64_t step, uint32_t first)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
-    for (uint32_t i = first; i < expected_count(coordinator, step); i++) {
+    for (uint32_t i = first; i < checkpoint_schedule_shares(coordinator, step); i++) {
         if (of->shares[i].offered != step) {
             return false;
         }
@@ -205,7 +174,7 @@ static bool have_all_offered(const struct coordinator *coordinator, uint64_t ste
 static bool is_lacking(const struct coordinator *coordinator, uint64_t step)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
-    for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
+    for (uint32_t i = 0; i < checkpoint_schedule_shares(coordinator, step); i++) {
         if (of->shares[i].last >= step && of->shares[i].offered != step) {
             return true;
         }
@@ -214,19 +183,21 @@ static bool is_lacking(const struct coordinator *coordinator, uint64_t step)
 }
 
 /* Looks at what is offered: begins to collect the oldest that all have, and drops what not all will
- * have. */
+ * have, and what has no place. */
 static void look(struct coordinator *coordinator)
 {
     struct checkpointing *of = &coordinator->checkpointing;
+    bool has_no_place = of->hangs && !job_may_redeal(coordinator->job);
     for (uint32_t i = 0; i < of->share_count; i++) {
         uint64_t step = of->shares[i].offered;
         bool is_collected = of->state != CHECKPOINTING_IDLE && step == of->step;
         if (step == 0 || is_collected) {
             continue;
         }
-        if (is_lacking(coordinator, step)) {
+        bool waits = of->state != CHECKPOINTING_IDLE || checkpoint_schedule_postpones(of, step);
+        if (is_lacking(coordinator, step) || (!waits && has_no_place)) {
             drop_all(coordinator, step);
-        } else if (of->state == CHECKPOINTING_IDLE && have_all_offered(coordinator, step, 0)) {
+        } else if (!waits && have_all_offered(coordinator, step, 0)) {
             begin_collecting(coordinator, step);
         }
     }
@@ -283,8 +254,8 @@ static void take_offer(struct coordinator *coordinator, uint32_t share,
                              "no checkpoint at step %llu: the one before is still being written",
                              (unsigned long long)step);
     }
-    bool asks = checkpointing_is_race(coordinator, step) && share >= of->worker_count && is_there &&
-                have_all_offered(coordinator, step, of->worker_count);
+    bool asks = checkpoint_schedule_is_race(coordinator, step) && share >= of->worker_count &&
+                is_there && have_all_offered(coordinator, step, of->worker_count);
     for (uint32_t i = 0; asks && i < of->worker_count; i++) {
         ask(coordinator, &of->shares[i], i, step);
     }
@@ -297,7 +268,7 @@ static bool is_collected(const struct coordinator *coordinator)
     const struct checkpointing *of = &coordinator->checkpointing;
     uint64_t period = phases_period(coordinator->job, coordinator->train_samples);
     uint64_t periods = period > 0 ? of->step / period : 0;
-    for (uint32_t i = 0; i < expected_count(coordinator, of->step); i++) {
+    for (uint32_t i = 0; i < checkpoint_schedule_shares(coordinator, of->step); i++) {
         if (!of->shares[i].is_over) {
             return false;
         }
@@ -378,6 +349,51 @@ void checkpointing_note_moved(struct coordinator *coordinator, enum status statu
     }
 }
 
+void checkpointing_describe_last(const struct checkpointing *of,
+                                 char ret_text[CHECKPOINTING_LAST_BYTES])
+{
+    if (of->written > 0) {
+        snprintf(ret_text, CHECKPOINTING_LAST_BYTES, "the last good one is of step %llu",
+                 (unsigned long long)of->written);
+    } else {
+        snprintf(ret_text, CHECKPOINTING_LAST_BYTES, "there is none so far");
+    }
+}
+
+void checkpointing_set_aside(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    of->hangs = of->has_failed = true;
+    if (of->state == CHECKPOINTING_COLLECTING && of->is_written) { // one that it has all of may be
+        give_task(coordinator, CHECKPOINT_ABANDON, 0, NULL);       // written still
+    }
+    if (of->state != CHECKPOINTING_IDLE && of->is_written) {
+        of->state = CHECKPOINTING_IDLE;
+        of->has_rest = true;
+        drop_all(coordinator, of->step);
+        checkpoint_schedule_note(coordinator, of->step, now_ms);
+    }
+    look(coordinator);
+}
+
+void checkpointing_note_free(struct coordinator *coordinator)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (of->hangs) {
+        coordinator_port_say(&coordinator->port, false, "the disk takes checkpoints again");
+    }
+    of->hangs = of->has_rest = false;
+    look(coordinator);
+}
+
+void checkpointing_note_good(struct coordinator *coordinator, uint64_t step)
+{
+    coordinator->checkpointing.written = step;
+    coordinator->checkpointing.has_failed = false;
+    coordinator_port_say(&coordinator->port, false, "checkpoint at step %llu",
+                         (unsigned long long)step);
+}
+
 void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, enum status status,
                                 const char *why, uint64_t now_ms)
 {
@@ -390,17 +406,11 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
     drop_all(coordinator, step);
     bool is_silent = status == STATUS_OK && !of->is_written; // of memory alone
     if (status == STATUS_OK && of->is_written) {
-        of->written = step;
-        of->has_failed = false;
-        coordinator_port_say(&coordinator->port, false, "checkpoint at step %llu",
-                             (unsigned long long)step);
+        checkpointing_note_good(coordinator, step);
     } else if (!is_silent && !of->has_failed && !of->is_given_up) {
         of->has_failed = true;
-        char last[64] = "there is none so far";
-        if (of->written > 0) {
-            snprintf(last, sizeof(last), "the last good one is of step %llu",
-                     (unsigned long long)of->written);
-        }
+        char last[CHECKPOINTING_LAST_BYTES];
+        checkpointing_describe_last(of, last);
         coordinator_port_say(&coordinator->port, true,
                              "no checkpoint at step %llu: %s; training goes on, and %s",
                              (unsigned long long)step, why, last);
@@ -469,8 +479,9 @@ void checkpointing_begin_phase(struct coordinator *coordinator, uint64_t now_ms)
 void checkpointing_ask(struct coordinator *coordinator, uint64_t step)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
-        bool is_asked_later = checkpointing_is_race(coordinator, step) && i < of->worker_count;
+    for (uint32_t i = 0; i < checkpoint_schedule_shares(coordinator, step); i++) {
+        bool is_asked_later =
+            checkpoint_schedule_is_race(coordinator, step) && i < of->worker_count;
         if (!is_asked_later) {
             ask(coordinator, &of->shares[i], i, step);
         }

@@ -10,7 +10,8 @@
  *     IDLE ──all have offered──► COLLECTING ──all pieces came──► COMMITTING ──written──► IDLE
  *
  * Each goes into memory where the job may lose workers, and to the disk where it is one of those
- * that --checkpoint-every asks for.
+ * that --checkpoint-every asks for. While the disk hangs (ps-server/checkpoint/disk_watch.h) memory
+ * alone has them.
  *
  * Steps follow from the job (common/job/checkpoints.h). With --checkpoint-every MINUTESm the
  * coordinator names one, ahead of everybody; whoever was faster says so, and it names another one,
@@ -78,6 +79,10 @@ struct checkpointing {
     uint64_t left_out;                 // the newest step of which somebody had no snapshot
     bool is_given_up;                  // what is collected is not committed
     bool has_failed;                   // the last one could not be written: it was said
+    bool has_rest;                     // the disk still has what nobody waits for, such as what a
+                                       // generation before gave it: nothing else is given to it
+    bool is_slow;                      // it takes nothing now: it was said
+    bool hangs;                        // nor has it for so long that nobody waits for it
     uint64_t announced;                // a step that follows from no rule; 0: none is awaited
     uint64_t margin;                   // how far ahead of everybody the next one is named
     uint64_t due_ms;                   // when that is for the disk; 0: never
@@ -112,9 +117,20 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
 /* Asks members for a snapshot of a step; of races, workers later. */
 void checkpointing_ask(struct coordinator *coordinator, uint64_t step);
 
-/* Whether workers' steps are apart around a step of the job, and no order says which comes when:
- * servers count the steps. */
-bool checkpointing_is_race(const struct coordinator *coordinator, uint64_t step);
+/* The disk hangs: gives up the checkpoint that goes to it, and gives it nothing more until it has
+ * done what it has. */
+void checkpointing_set_aside(struct coordinator *coordinator, uint64_t now_ms);
+
+/* The disk has done what it still had when has_rest was set. */
+void checkpointing_note_free(struct coordinator *coordinator);
+
+/* The checkpoint of a step is whole on the disk, though it may have been given up. */
+void checkpointing_note_good(struct coordinator *coordinator, uint64_t step);
+
+/* "the last good one is of step 20" */
+#define CHECKPOINTING_LAST_BYTES 64
+void checkpointing_describe_last(const struct checkpointing *checkpointing,
+                                 char ret_text[CHECKPOINTING_LAST_BYTES]);
 
 /* Several times a second. */
 void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms);

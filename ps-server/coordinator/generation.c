@@ -236,6 +236,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->calls_back = !coordinator->is_returned; // who comes back then comes by itself
     coordinator->workers_lost = generation->workers_lost;
     coordinator->checkpointing.written = generation->checkpoint_step;
+    coordinator->checkpointing.has_failed = generation->has_checkpoint_failed;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];
         slot->number = generation->workers[i].number;

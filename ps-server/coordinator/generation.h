@@ -71,6 +71,7 @@ struct generation {
     uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t checkpoint_step;    // of the last checkpoint on the disk; 0: none is known
+    bool has_checkpoint_failed;  // the last one that was to go to the disk: it was said
     uint64_t lost_ms;            // when the last one was
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one

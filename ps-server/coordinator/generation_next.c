@@ -156,6 +156,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .places = before != NULL ? before->places : last->membership.worker_count,
         .workers_lost = last->workers_lost,
         .checkpoint_step = last->checkpointing.written,
+        .has_checkpoint_failed = last->checkpointing.has_failed,
         .lost_ms = was_coming_back(last) ? before->lost_ms : last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.

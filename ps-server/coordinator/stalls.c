@@ -1,6 +1,7 @@
 /* Finds the member that holds up a job while all members are connected. */
 #include "common/job/carriers.h"
 #include "common/plan/blame.h"
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 
@@ -209,6 +210,10 @@ bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *
         return false;
     }
     coordinator->stall_warned_ms = now_ms;
+    if (checkpoint_schedule_holds_up(coordinator,
+                                     membership->workers[find_slowest(membership)].step)) {
+        return false; // the disk was named
+    }
     const struct stall stall = find_stall(membership);
     const struct slot *slot = stall.culprit.slot;
     describe_wait(membership, &stall.waiter, wait);

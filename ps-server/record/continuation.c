@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,32 +20,99 @@ static void path_of(const char *folder, const char *name, char ret_path[PATH_BYT
     snprintf(ret_path, PATH_BYTES, "%.4096s/%s", folder, name);
 }
 
-/* The last line may be cut, and what is no line of ours goes. */
-static bool is_before(const char *line, uint64_t step)
+/* What is told of ranks, and where it goes. */
+struct tally {
+    uint32_t first, count;            // of the ranks
+    uint64_t begin;                   // steps behind it count
+    struct continuation_lines *lines; // (count), borrowed
+};
+
+/* Adds a line to those of its rank. */
+static void add_line(const json_t *tree, const struct tally *tally)
+{
+    json_int_t rank = json_integer_value(json_object_get(tree, "rank"));
+    json_int_t step = json_integer_value(json_object_get(tree, "step"));
+    json_int_t steps = json_integer_value(json_object_get(tree, "steps"));
+    json_int_t index = rank - (json_int_t)tally->first;
+    if (index >= 0 && index < (json_int_t)tally->count && step > (json_int_t)tally->begin &&
+        steps > 0) {
+        struct continuation_lines *lines = &tally->lines[index];
+        lines->steps += (uint64_t)steps;
+        lines->loss_steps += (double)steps * json_number_value(json_object_get(tree, "loss"));
+    }
+}
+
+/* Whether the line stays, and then adds it. The last line may be cut, and what is no line of ours
+ * goes. */
+static bool take_line(const char *line, uint64_t step, const struct tally *tally)
 {
     json_t *tree = json_loads(line, 0, NULL);
     const json_t *at = json_object_get(tree, "step");
-    bool is = json_is_integer(at) && json_integer_value(at) >= 0 &&
-              (uint64_t)json_integer_value(at) <= step;
-    json_decref(tree);
-    return is;
-}
-
-static bool copy_lines(FILE *from, FILE *to, uint64_t step)
-{
-    char *line = NULL;
-    size_t size = 0;
-    bool is_written = true;
-    while (is_written && getline(&line, &size, from) > 0) {
-        is_written = !is_before(line, step) || fputs(line, to) >= 0;
+    bool stays = json_is_integer(at) && json_integer_value(at) >= 0 &&
+                 (uint64_t)json_integer_value(at) <= step;
+    if (stays) {
+        add_line(tree, tally);
     }
-    free(line);
-    return is_written && ferror(from) == 0 && fflush(to) == 0 && fsync(fileno(to)) == 0;
+    json_decref(tree);
+    return stays;
 }
 
-static enum status cut_metrics(const char *from, const char *folder, uint64_t step)
+/* The lines that stay, in memory: a job has a limited number of them. NULL and errno. The caller
+ * frees them. */
+static char *read_lines(FILE *from, uint64_t step, const struct tally *tally, size_t *ret_size)
+{
+    char *line = NULL, *kept = NULL;
+    size_t line_size = 0;
+    FILE *to = open_memstream(&kept, ret_size);
+    bool is_read = to != NULL;
+    while (is_read && getline(&line, &line_size, from) > 0) {
+        if (take_line(line, step, tally)) {
+            size_t size = strcspn(line, "\n"); // the last one may have been written without
+            is_read = fwrite(line, 1, size, to) == size && fputc('\n', to) != EOF;
+        }
+    }
+    is_read = is_read && ferror(from) == 0;
+    free(line);
+    if ((to != NULL && fclose(to) != 0) || !is_read) {
+        free(kept);
+        return NULL;
+    }
+    return kept;
+}
+
+static bool write_draft(const char *path, const char *text, size_t size)
+{
+    FILE *file = new_file_stream(path, true);
+    if (file == NULL) {
+        return false;
+    }
+    bool is_written = fwrite(text, 1, size, file) == size && fflush(file) == 0;
+    is_written = is_written && fsync(fileno(file)) == 0;
+    return fclose(file) == 0 && is_written;
+}
+
+/* Needs no room: what stays is a part of what is there. */
+static bool cut_in_place(const char *path, const char *text, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool is_written = fd >= 0;
+    for (size_t at = 0; is_written && at < size;) {
+        ssize_t wrote = pwrite(fd, text + at, size - at, (off_t)at);
+        is_written = wrote > 0 || errno == EINTR;
+        at += wrote > 0 ? (size_t)wrote : 0;
+    }
+    is_written = is_written && ftruncate(fd, (off_t)size) == 0 && fsync(fd) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_written;
+}
+
+static enum status cut_metrics(const char *from, const char *folder, uint64_t step,
+                               const struct tally *tally)
 {
     char source[PATH_BYTES], target[PATH_BYTES], draft[PATH_BYTES];
+    size_t size;
     path_of(from, "metrics.jsonl", source);
     path_of(folder, "metrics.jsonl", target);
     path_of(folder, "metrics.jsonl.part", draft);
@@ -52,38 +120,26 @@ static enum status cut_metrics(const char *from, const char *folder, uint64_t st
     if (in == NULL) {
         return errno == ENOENT ? STATUS_OK : STATUS_IO;
     }
-    FILE *out = new_file_stream(draft, true);
-    bool is_written = out != NULL && copy_lines(in, out, step);
+    char *kept = read_lines(in, step, tally, &size);
     fclose(in);
-    if (out != NULL && fclose(out) != 0) {
-        is_written = false;
-    }
-    if (!is_written || rename(draft, target) != 0) {
-        int error = errno;
+    bool is_written = kept != NULL && write_draft(draft, kept, size) && rename(draft, target) == 0;
+    int error = errno;
+    if (!is_written) {
         unlink(draft);
-        errno = error;
-        return STATUS_IO;
     }
-    return STATUS_OK;
-}
-
-/* Adds a line to those of its rank, if it is of steps behind `begin`. */
-static void add_line(const json_t *tree, uint32_t first, uint32_t count, uint64_t begin,
-                     struct continuation_lines *lines)
-{
-    json_int_t rank = json_integer_value(json_object_get(tree, "rank"));
-    json_int_t step = json_integer_value(json_object_get(tree, "step"));
-    json_int_t steps = json_integer_value(json_object_get(tree, "steps"));
-    json_int_t index = rank - (json_int_t)first;
-    if (index >= 0 && index < (json_int_t)count && step > (json_int_t)begin && steps > 0) {
-        lines[index].steps += (uint64_t)steps;
-        lines[index].loss_steps += (double)steps * json_number_value(json_object_get(tree, "loss"));
+    if (!is_written && kept != NULL && (error == ENOSPC || error == EDQUOT) &&
+        strcmp(source, target) == 0) {
+        is_written = cut_in_place(target, kept, size);
     }
+    free(kept);
+    errno = error;
+    return is_written ? STATUS_OK : STATUS_IO;
 }
 
 enum status continuation_read(const char *folder, uint32_t first, uint32_t count, uint64_t begin,
                               struct continuation_lines *ret_lines)
 {
+    const struct tally tally = {first, count, begin, ret_lines};
     char path[PATH_BYTES], *line = NULL;
     size_t size = 0;
     path_of(folder, "metrics.jsonl", path);
@@ -93,11 +149,7 @@ enum status continuation_read(const char *folder, uint32_t first, uint32_t count
         return errno == ENOENT ? STATUS_OK : STATUS_IO;
     }
     while (getline(&line, &size, file) > 0) {
-        json_t *tree = json_loads(line, 0, NULL);
-        if (tree != NULL) {
-            add_line(tree, first, count, begin, ret_lines);
-        }
-        json_decref(tree);
+        (void)take_line(line, UINT64_MAX, &tally);
     }
     bool is_read = ferror(file) == 0;
     free(line);
@@ -118,8 +170,11 @@ enum status continuation_remove_results(const char *folder)
     return STATUS_OK;
 }
 
-enum status continuation_begin(const char *from, const char *folder, uint64_t step)
+enum status continuation_begin(const char *from, const char *folder, uint64_t step,
+                               uint32_t rank_count, struct continuation_lines *ret_lines)
 {
-    enum status status = cut_metrics(from, folder, step);
+    const struct tally tally = {0, rank_count, 0, ret_lines};
+    memset(ret_lines, 0, rank_count * sizeof(*ret_lines));
+    enum status status = cut_metrics(from, folder, step, &tally);
     return status == STATUS_OK ? continuation_remove_results(folder) : status;
 }

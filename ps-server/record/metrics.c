@@ -108,3 +108,8 @@ bool metrics_take(struct metrics *metrics, uint32_t rank, struct metrics_line *r
     *line = (struct metrics_line){.written_step = line->step};
     return true;
 }
+
+void metrics_put_back(struct metrics *metrics, uint32_t rank, const struct metrics_line *line)
+{
+    metrics->lines[rank] = *line;
+}

@@ -58,4 +58,8 @@ bool metrics_rest(const struct wire_report *report, uint64_t steps, double loss_
 /* Takes the line of a rank and begins a new one; false if it has no reports. */
 bool metrics_take(struct metrics *metrics, uint32_t rank, struct metrics_line *ret_line);
 
+/* Puts the line back that was taken last: it could not be written, and what comes is added to it.
+ */
+void metrics_put_back(struct metrics *metrics, uint32_t rank, const struct metrics_line *line);
+
 #endif

@@ -7,6 +7,8 @@
 #include "ps-server/record/continuation.h"
 #include "ps-server/record/job_record.h"
 #include "ps-server/record/metrics.h"
+#include "ps-server/record/metrics_file.h"
+#include "ps-server/record/run_folder.h"
 #include "ps-server/record/summary.h"
 #include "ps-server/record/tensorboard.h"
 
@@ -26,8 +28,13 @@
 
 struct recorder {
     char folder[PATH_BYTES - 64];
-    struct metrics metrics; // what is not a line yet
-    FILE *metrics_file;
+    struct metrics metrics;          // what is not a line yet
+    struct metrics_file file;        // closed before the first line
+    int behind;                      // errno: lines could not be written, and wait; 0: they were
+    struct continuation_lines *kept; // (kept_count) of ranks, owned: what lines had when the job
+    uint32_t kept_count;             // went on; NULL: that is not known
+    struct run_folder place;
+    bool has_lost_tensorboard;       // what is missing there is missing for good
     bool has_tensorboard;            // is asked for
     const struct job *job;           // as it was given; borrowed
     const char *program;             // NULL or "": not known; borrowed
@@ -47,7 +54,14 @@ static void path_of(const struct recorder *recorder, const char *name, char path
 static enum status refuse_file(struct recorder *recorder, const char *path)
 {
     char text[ERROR_BYTES];
-    snprintf(text, sizeof(text), "cannot write %.400s: %m", path);
+    int error = errno;
+    if (recorder->place.path != NULL && !run_folder_is_in_place(&recorder->place)) {
+        snprintf(text, sizeof(text),
+                 "cannot write %.200s: somebody has moved or removed the run folder", path);
+    } else {
+        errno = error;
+        snprintf(text, sizeof(text), "cannot write %.400s: %m", path);
+    }
     log_error("%s", text);
     if (recorder->error[0] == '\0') {
         memcpy(recorder->error, text, sizeof(text));
@@ -58,27 +72,6 @@ static enum status refuse_file(struct recorder *recorder, const char *path)
 const char *recorder_error(const struct recorder *recorder)
 {
     return recorder->error;
-}
-
-static enum status make_folders(const char *folder)
-{
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s", folder);
-    for (char *slash = path + 1;; slash++) {
-        if (*slash != '/' && *slash != '\0') {
-            continue;
-        }
-        char end = *slash;
-        *slash = '\0';
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-            log_error("cannot make the run folder %s: %m", path);
-            return STATUS_IO;
-        }
-        *slash = end;
-        if (end == '\0') {
-            return STATUS_OK;
-        }
-    }
 }
 
 /* Whether the launcher has set room aside. To make it anew could fail, if the disk is full by now.
@@ -119,6 +112,7 @@ enum status recorder_create(const struct recorder_options *options, struct recor
         return STATUS_NO_MEMORY;
     }
     const char *folder = options->folder;
+    recorder->file = metrics_file_closed;
     recorder->job = options->job;
     recorder->has_tensorboard = options->has_tensorboard;
     recorder->program = options->program;
@@ -128,16 +122,11 @@ enum status recorder_create(const struct recorder_options *options, struct recor
         log_error("the path of the run folder is too long");
         goto fail;
     }
-    status = make_folders(folder);
+    status = run_folder_open(&recorder->place, recorder->folder);
     if (status != STATUS_OK) {
         goto fail;
     }
     char path[PATH_BYTES];
-    status = new_file_check_folder(folder, path, sizeof(path));
-    if (status != STATUS_OK) {
-        log_error("%s", path);
-        goto fail;
-    }
     path_of(recorder, "summary.json", path);
     if (!options->goes_on && access(path, F_OK) == 0) {
         log_error("%s already holds a run: choose another folder with --out", folder);
@@ -160,9 +149,8 @@ void recorder_destroy(struct recorder *recorder)
     if (recorder == NULL) {
         return;
     }
-    if (recorder->metrics_file != NULL) {
-        fclose(recorder->metrics_file);
-    }
+    metrics_file_close(&recorder->file);
+    free(recorder->kept);
     tensorboard_destroy(recorder->tensorboard);
     metrics_finish(&recorder->metrics);
     release(recorder);
@@ -174,6 +162,18 @@ static enum status check_tensorboard(struct recorder *recorder, enum status stat
 {
     return status == STATUS_OK ? status
                                : refuse_file(recorder, tensorboard_path(recorder->tensorboard));
+}
+
+/* The same in training, which goes on: nothing more is written there, and the job fails at its
+ * end. */
+static void excuse_tensorboard(struct recorder *recorder, enum status status)
+{
+    if (check_tensorboard(recorder, status) != STATUS_OK) {
+        log_warn("training goes on; nothing more is written for TensorBoard");
+        tensorboard_destroy(recorder->tensorboard);
+        recorder->tensorboard = NULL;
+        recorder->has_lost_tensorboard = true;
+    }
 }
 
 static enum status open_tensorboard(struct recorder *recorder, const struct job *job)
@@ -188,12 +188,15 @@ static enum status open_tensorboard(struct recorder *recorder, const struct job 
     return check_tensorboard(recorder, status);
 }
 
-enum status recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
+void recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
 {
     char path[PATH_BYTES];
     path_of(recorder, HISTORY_FILE, path);
-    return history_add(recorder->folder, entry) == STATUS_OK ? STATUS_OK
-                                                             : refuse_file(recorder, path);
+    if (history_add(recorder->folder, entry) != STATUS_OK && !recorder->place.is_moved) {
+        log_error("cannot write %s: %m; training goes on, and a coordinator that has to take over "
+                  "does not know of this",
+                  path);
+    }
 }
 
 enum status recorder_remove_results(struct recorder *recorder)
@@ -204,28 +207,45 @@ enum status recorder_remove_results(struct recorder *recorder)
                                                                       : refuse_file(recorder, path);
 }
 
-enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)
+/* Cuts the lines of `from` at the step. */
+static enum status keep_lines(struct recorder *recorder, const char *from, uint64_t step)
 {
     char path[PATH_BYTES];
-    path_of(recorder, "metrics.jsonl", path);
-    if (recorder->metrics_file != NULL) {
-        fclose(recorder->metrics_file);
-        recorder->metrics_file = NULL;
+    uint32_t count = recorder->job->workers;
+    struct continuation_lines *kept = calloc(count, sizeof(*kept));
+    path_of(recorder, METRICS_FILE, path);
+    metrics_file_close(&recorder->file);
+    if (kept == NULL) {
+        return STATUS_NO_MEMORY;
     }
+    if (continuation_begin(from, recorder->folder, step, count, kept) != STATUS_OK ||
+        metrics_file_open(&recorder->file, path, true) != STATUS_OK) {
+        free(kept);
+        return refuse_file(recorder, path);
+    }
+    recorder->kept = kept;
+    recorder->kept_count = count;
+    return STATUS_OK;
+}
+
+enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)
+{
+    free(recorder->kept);
+    recorder->kept = NULL;
     metrics_forget(&recorder->metrics);
-    if (continuation_begin(from, recorder->folder, step) != STATUS_OK) {
-        return refuse_file(recorder, path);
+    if (!run_folder_check(&recorder->place)) {
+        return STATUS_OK; // what is open goes on, wherever it is now
     }
-    int fd = new_file_append(path);
-    recorder->metrics_file = fd >= 0 ? fdopen(fd, "a") : NULL;
-    if (recorder->metrics_file == NULL) {
-        return refuse_file(recorder, path);
+    enum status status = keep_lines(recorder, from, step);
+    if (status != STATUS_OK) {
+        return status;
     }
     recorder->has_gone_on = true;
     recorder->begin_step = step;
-    return recorder->tensorboard != NULL
-               ? check_tensorboard(recorder, tensorboard_go_on(recorder->tensorboard, step))
-               : STATUS_OK;
+    if (recorder->tensorboard != NULL) {
+        excuse_tensorboard(recorder, tensorboard_go_on(recorder->tensorboard, step));
+    }
+    return STATUS_OK;
 }
 
 /* Whether the line is in the stream's buffer. */
@@ -279,7 +299,7 @@ enum status recorder_write_job(struct recorder *recorder, const struct coordinat
                               job_total_steps(job, coordinator->train_samples));
     }
     if (status != STATUS_OK || !recorder->has_tensorboard || recorder->tensorboard != NULL ||
-        coordinator->started_ms == 0) {
+        recorder->has_lost_tensorboard || coordinator->started_ms == 0) {
         return status;
     }
     return open_tensorboard(recorder, job);
@@ -307,13 +327,34 @@ enum status recorder_end_tensorboard(struct recorder *recorder,
                : STATUS_OK;
 }
 
-/* Appends a line to the file. */
-static bool append(FILE *file, const json_t *line)
+/* Appends a line to the file, which is made for the first one. */
+static enum status append(struct recorder *recorder, const char *path, json_t *line)
 {
-    return line != NULL && dump_line(file, line, 0) && fflush(file) == 0;
+    enum status status =
+        recorder->file.fd < 0 ? metrics_file_open(&recorder->file, path, false) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = metrics_file_add(&recorder->file, line);
+    }
+    int error = errno;
+    json_decref(line);
+    errno = error;
+    return status;
 }
 
-/* Writes what a rank has reported since its last line, if anything. */
+/* A line could not be written, of which errno says why. Training goes on, since the line waits. */
+static void note_behind(struct recorder *recorder, const char *path)
+{
+    int error = errno;
+    if (recorder->behind == 0 && !recorder->place.is_moved) {
+        log_error("cannot write %s: %m; training goes on, and what is missing there is written as "
+                  "soon as it can be",
+                  path);
+    }
+    recorder->behind = error;
+}
+
+/* Writes what a rank has reported since its last line, if anything. What cannot be written waits.
+ */
 static enum status write_line(struct recorder *recorder, const struct coordinator *coordinator,
                               uint32_t rank)
 {
@@ -322,22 +363,18 @@ static enum status write_line(struct recorder *recorder, const struct coordinato
     if (!metrics_take(&recorder->metrics, rank, &line)) {
         return STATUS_OK;
     }
-    path_of(recorder, "metrics.jsonl", path);
-    if (recorder->metrics_file == NULL) {
-        recorder->metrics_file = new_file_stream(path, true);
+    path_of(recorder, METRICS_FILE, path);
+    (void)run_folder_check(&recorder->place);
+    if (append(recorder, path, summary_metrics_json(coordinator, rank, &line)) != STATUS_OK) {
+        note_behind(recorder, path);
+        metrics_put_back(&recorder->metrics, rank, &line);
+        return STATUS_OK;
     }
-    if (recorder->metrics_file == NULL) {
-        return refuse_file(recorder, path);
+    recorder->behind = 0;
+    if (recorder->tensorboard != NULL) {
+        excuse_tensorboard(recorder, tensorboard_add(recorder->tensorboard, rank, &line));
     }
-    json_t *tree = summary_metrics_json(coordinator, rank, &line);
-    bool is_written = append(recorder->metrics_file, tree);
-    json_decref(tree);
-    if (!is_written) {
-        return refuse_file(recorder, path);
-    }
-    return recorder->tensorboard != NULL
-               ? check_tensorboard(recorder, tensorboard_add(recorder->tensorboard, rank, &line))
-               : STATUS_OK;
+    return STATUS_OK;
 }
 
 enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
@@ -351,8 +388,8 @@ enum status recorder_add_period(struct recorder *recorder, const struct coordina
     }
     double accuracy = results_accuracy(&coordinator->results, period);
     double loss = of->test_loss_sum / (double)of->test_images;
-    return check_tensorboard(recorder,
-                             tensorboard_add_test(recorder->tensorboard, step, accuracy, loss));
+    excuse_tensorboard(recorder, tensorboard_add_test(recorder->tensorboard, step, accuracy, loss));
+    return STATUS_OK;
 }
 
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
@@ -370,6 +407,9 @@ enum status recorder_complete(struct recorder *recorder, const struct coordinato
     uint64_t begin = generation_begin_step(coordinator);
     char path[PATH_BYTES];
     path_of(recorder, "metrics.jsonl", path);
+    if (!run_folder_check(&recorder->place)) {
+        return STATUS_OK; // nobody knows what lines have
+    }
     if (continuation_read(recorder->folder, rank, 1, begin, &lines) != STATUS_OK) {
         return refuse_file(recorder, path);
     }
@@ -406,35 +446,33 @@ enum status recorder_restore(struct recorder *recorder, const struct coordinator
                              uint64_t step, uint64_t now_ms)
 {
     const struct results *results = &coordinator->results;
-    uint32_t count = results->worker_count;
-    struct continuation_lines *lines = calloc(count, sizeof(*lines));
-    enum status status = lines != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    if (status == STATUS_OK &&
-        continuation_read(recorder->folder, 0, count, 0, lines) != STATUS_OK) {
-        char path[PATH_BYTES];
-        path_of(recorder, "metrics.jsonl", path);
-        status = refuse_file(recorder, path);
-    }
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+    enum status status = STATUS_OK;
+    uint32_t count = recorder->kept != NULL ? recorder->kept_count : 0;
+    for (uint32_t i = 0; i < count && i < results->worker_count && status == STATUS_OK; i++) {
+        const struct continuation_lines *lines = &recorder->kept[i];
         const struct wire_report sum = report_of(&results->ranks[i]);
         struct wire_report rest;
         const struct message told = {.kind = MESSAGE_REPORT, .step = step, .report = &rest};
-        if (metrics_rest(&sum, lines[i].steps, lines[i].loss_steps, &rest)) {
+        if (metrics_rest(&sum, lines->steps, lines->loss_steps, &rest)) {
             (void)metrics_add(&recorder->metrics, i, &told, now_ms);
             status = write_line(recorder, coordinator, i);
         }
     }
-    free(lines);
     return status;
 }
 
 enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)
 {
-    for (uint32_t i = 0; i < recorder->metrics.worker_count; i++) {
-        enum status status = write_line(recorder, coordinator, i);
-        if (status != STATUS_OK) {
-            return status;
+    char path[PATH_BYTES];
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < recorder->metrics.worker_count && status == STATUS_OK; i++) {
+        recorder->behind = 0; // what is missing now is missing for good
+        status = write_line(recorder, coordinator, i);
+        if (recorder->behind != 0) {
+            path_of(recorder, METRICS_FILE, path);
+            errno = recorder->behind;
+            return refuse_file(recorder, path);
         }
     }
-    return STATUS_OK;
+    return recorder->has_lost_tensorboard ? STATUS_IO : status;
 }

@@ -39,10 +39,12 @@ enum status recorder_remove_results(struct recorder *recorder);
  * run folder and maybe this one, has; what was the result of that run goes. */
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step);
 
-/* Notes that the job goes on, which details.json will tell: see history.h. Logs. */
-enum status recorder_note_restart(struct recorder *recorder, const struct history_entry *entry);
+/* Notes that the job goes on, which details.json will tell: see history.h. Logs what cannot be
+ * written, which does the job no harm. */
+void recorder_note_restart(struct recorder *recorder, const struct history_entry *entry);
 
-/* Once everybody is ready. All of these log what cannot be written. */
+/* Once everybody is ready. All of these log what cannot be written. In training that is no failure:
+ * lines wait until there is room, and it is said once. */
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms);
@@ -61,7 +63,8 @@ enum status recorder_restore(struct recorder *recorder, const struct coordinator
 enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
                                 uint32_t period);
 
-/* Writes what was reported since the last lines. For the end of a job. */
+/* Writes what was reported since the last lines. For the end of a job: what cannot be written now
+ * fails. */
 enum status recorder_close_metrics(struct recorder *recorder,
                                    const struct coordinator *coordinator);
 

@@ -66,12 +66,12 @@ void __wrap_progress_closing(struct progress *progress, const struct coordinator
     __real_progress_closing(progress, coordinator);
 }
 
-enum status __real_keeper_begin_writing(struct keeper *keeper);
-enum status __wrap_keeper_begin_writing(struct keeper *keeper);
+enum status __real_keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator);
+enum status __wrap_keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator);
 
-enum status __wrap_keeper_begin_writing(struct keeper *keeper)
+enum status __wrap_keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator)
 {
-    enum status status = __real_keeper_begin_writing(keeper);
+    enum status status = __real_keeper_begin_writing(keeper, coordinator);
     running->cannot_write = running->cannot_write || status != STATUS_OK;
     return status;
 }

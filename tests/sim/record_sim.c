@@ -41,11 +41,10 @@ enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t
     return STATUS_OK;
 }
 
-enum status recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
+void recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
 {
     (void)recorder;
     (void)entry;
-    return STATUS_OK;
 }
 
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)

@@ -12,6 +12,9 @@
 // clang-format on
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,6 +290,49 @@ static void parts_of_vectors_can_be_read_and_nothing_beyond_them(void **state)
     checkpoint_reader_close(reader);
 }
 
+/* Writes one after the other, and keeps one alone, until it is told to end. */
+struct busy_job {
+    struct checkpoint_writer *writer;
+    atomic_bool has_begun, has_failed, is_over;
+};
+
+static void *write_many(void *data)
+{
+    struct busy_job *job = data;
+    for (uint64_t step = 1; !atomic_load(&job->is_over); step++) {
+        if (sample_write(job->writer, step) != STATUS_OK) {
+            atomic_store(&job->has_failed, true);
+        }
+        atomic_store(&job->has_begun, true);
+    }
+    return NULL;
+}
+
+static void the_only_one_of_a_job_that_replaces_it_is_found_again_and_again(void **state)
+{
+    struct busy_job job = {.writer = NULL};
+    char error[1024], notes[1024];
+    pthread_t thread;
+    assert_int_equal(checkpoint_writer_open(*state, 1, &job.writer), STATUS_OK);
+    assert_int_equal(pthread_create(&thread, NULL, write_many, &job), 0);
+    while (!atomic_load(&job.has_begun)) {
+        sched_yield();
+    }
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 300 && status == STATUS_OK; i++) {
+        struct checkpoint_reader *reader;
+        status = checkpoint_open(*state, &reader, error, sizeof(error), notes, sizeof(notes));
+        if (status == STATUS_OK) {
+            checkpoint_reader_close(reader);
+        }
+    }
+    atomic_store(&job.is_over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    checkpoint_writer_close(job.writer);
+    assert_false(atomic_load(&job.has_failed));
+    assert_int_equal(status, STATUS_OK);
+}
+
 static void one_below_a_step_is_found(void **state)
 {
     struct checkpoint_reader *reader;
@@ -332,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(a_file_that_is_missing_is_named),
+        IN_FOLDER(the_only_one_of_a_job_that_replaces_it_is_found_again_and_again),
         IN_FOLDER(one_below_a_step_is_found),
         IN_FOLDER(a_file_that_is_cut_short_or_longer_is_named),
         IN_FOLDER(a_bit_that_is_flipped_is_found_in_every_region_of_every_file),

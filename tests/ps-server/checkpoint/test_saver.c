@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define PATIENCE_MS 600000 // that no test needs
 
 /* Wakes whoever waits for news. */
 struct bell {
@@ -85,7 +88,7 @@ static void what_is_stored_and_committed_can_be_read(void **state)
     const struct saver_news news = await(saver, &bell);
     assert_true(news.is_end);
     assert_int_equal(news.status, STATUS_OK);
-    saver_destroy(saver);
+    assert_true(saver_destroy(saver, PATIENCE_MS));
     struct checkpoint_reader *reader;
     float values[4];
     const float expected[4] = {1, 2, 3, 4};
@@ -122,7 +125,7 @@ static void one_that_is_not_whole_ends_with_why_and_the_next_one_is_written(void
     news = await(saver, &bell);
     assert_int_equal(news.step, 8);
     assert_int_equal(news.status, STATUS_OK);
-    saver_destroy(saver);
+    assert_true(saver_destroy(saver, PATIENCE_MS));
     temp_folder_destroy(folder);
 }
 
@@ -146,7 +149,37 @@ static void that_the_folder_was_moved_is_told(void **state)
     assert_true(news.is_moved);
     assert_int_equal(news.status, STATUS_OK);
     assert_false(await(saver, &bell).is_moved);
-    saver_destroy(saver);
+    assert_true(saver_destroy(saver, PATIENCE_MS));
+    temp_folder_destroy(top);
+}
+
+static void that_it_cannot_be_made_again_is_told_once(void **state)
+{
+    (void)state;
+    char *top = temp_folder_create(), run[512], folder[512], aside[512];
+    struct bell bell;
+    snprintf(run, sizeof(run), "%.400s/run", top);
+    snprintf(folder, sizeof(folder), "%.400s/run/checkpoint", top);
+    snprintf(aside, sizeof(aside), "%.400s/aside", top);
+    assert_int_equal(mkdir(run, 0700), 0);
+    struct saver *saver = open_saver(folder, &bell);
+    assert_int_equal(rename(run, aside), 0);
+    for (uint64_t step = 7; step <= 8; step++) {
+        saver_begin(saver, step);
+        struct saver_news news = await(saver, &bell);
+        assert_int_equal(news.is_moved, step == 7);
+        news = step == 7 ? await(saver, &bell) : news;
+        assert_true(news.is_end && !news.is_moved);
+        assert_int_equal(news.status, STATUS_IO);
+    }
+    assert_int_equal(mkdir(run, 0700), 0);
+    saver_begin(saver, 9);
+    store(saver, (struct span){0, 4});
+    struct saver_news news = await(saver, &bell);
+    assert_true(news.is_moved);
+    assert_int_equal(news.status, STATUS_OK);
+    assert_false(await(saver, &bell).is_moved);
+    assert_true(saver_destroy(saver, PATIENCE_MS));
     temp_folder_destroy(top);
 }
 
@@ -169,7 +202,7 @@ static void what_was_given_up_is_forgotten(void **state)
     news = await(saver, &bell);
     assert_false(news.is_end);
     assert_int_equal(news.step, 9);
-    saver_destroy(saver); // what is begun is given up, too
+    assert_true(saver_destroy(saver, PATIENCE_MS)); // what is begun is given up, too
     struct checkpoint_reader *reader;
     char error[512], notes[512];
     assert_int_not_equal(
@@ -183,6 +216,7 @@ int main(void)
         cmocka_unit_test(what_is_stored_and_committed_can_be_read),
         cmocka_unit_test(one_that_is_not_whole_ends_with_why_and_the_next_one_is_written),
         cmocka_unit_test(that_the_folder_was_moved_is_told),
+        cmocka_unit_test(that_it_cannot_be_made_again_is_told_once),
         cmocka_unit_test(what_was_given_up_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,8 @@ static const char lines[] = "{\"rank\": 0, \"step\": 5}\n{\"rank\": 1, \"step\":
 static const char kept[] = "{\"rank\": 0, \"step\": 5}\n{\"rank\": 1, \"step\": 5}\n"
                            "{\"rank\": 0, \"step\": 10}\n{\"rank\": 1, \"step\": 10}\n";
 
+static struct continuation_lines lines_kept[2];
+
 static void lines_up_to_the_step_stay_and_results_go(void **state)
 {
     (void)state;
@@ -44,7 +46,7 @@ static void lines_up_to_the_step_stay_and_results_go(void **state)
     temp_folder_write(folder, "summary.json", "{}", 2);
     temp_folder_write(folder, "details.json", "{}", 2);
     temp_folder_write(folder, "job.json", "{}", 2);
-    assert_int_equal(continuation_begin(folder, folder, 10), STATUS_OK);
+    assert_int_equal(continuation_begin(folder, folder, 10, 2, lines_kept), STATUS_OK);
     read_file(folder, "metrics.jsonl", text);
     assert_string_equal(text, kept);
     assert_false(is_there(folder, "summary.json"));
@@ -59,7 +61,7 @@ static void another_folder_gets_the_lines_and_the_first_stays(void **state)
     char *from = temp_folder_create(), *to = temp_folder_create(), text[1024];
     temp_folder_write(from, "metrics.jsonl", lines, sizeof(lines) - 1);
     temp_folder_write(from, "summary.json", "{}", 2);
-    assert_int_equal(continuation_begin(from, to, 10), STATUS_OK);
+    assert_int_equal(continuation_begin(from, to, 10, 2, lines_kept), STATUS_OK);
     read_file(to, "metrics.jsonl", text);
     assert_string_equal(text, kept);
     read_file(from, "metrics.jsonl", text);
@@ -73,8 +75,37 @@ static void a_run_without_metrics_goes_on_without(void **state)
 {
     (void)state;
     char *folder = temp_folder_create();
-    assert_int_equal(continuation_begin(folder, folder, 10), STATUS_OK);
+    assert_int_equal(continuation_begin(folder, folder, 10, 2, lines_kept), STATUS_OK);
     assert_false(is_there(folder, "metrics.jsonl"));
+    temp_folder_destroy(folder);
+}
+
+static void what_the_lines_that_stay_have_is_told_in_the_same_reading(void **state)
+{
+    (void)state;
+    static const char told[] = "{\"rank\": 0, \"step\": 5, \"steps\": 5, \"loss\": 3}\n"
+                               "{\"rank\": 1, \"step\": 9, \"steps\": 9, \"loss\": 1}\n"
+                               "{\"rank\": 0, \"step\": 10, \"steps\": 5, \"loss\": 2}\n"
+                               "{\"rank\": 0, \"step\": 20, \"steps\": 10, \"loss\": 8}\n";
+    char *folder = temp_folder_create();
+    temp_folder_write(folder, "metrics.jsonl", told, sizeof(told) - 1);
+    assert_int_equal(continuation_begin(folder, folder, 10, 2, lines_kept), STATUS_OK);
+    assert_int_equal(lines_kept[0].steps, 10);
+    assert_true(lines_kept[0].loss_steps == 25);
+    assert_int_equal(lines_kept[1].steps, 9);
+    temp_folder_destroy(folder);
+}
+
+/* A process that was killed, or a disk that was full, may have left its newline out. */
+static void a_last_line_without_its_end_gets_one(void **state)
+{
+    (void)state;
+    static const char told[] = "{\"rank\": 0, \"step\": 5}";
+    char *folder = temp_folder_create(), text[1024];
+    temp_folder_write(folder, "metrics.jsonl", told, sizeof(told) - 1);
+    assert_int_equal(continuation_begin(folder, folder, 10, 2, lines_kept), STATUS_OK);
+    read_file(folder, "metrics.jsonl", text);
+    assert_string_equal(text, "{\"rank\": 0, \"step\": 5}\n");
     temp_folder_destroy(folder);
 }
 
@@ -111,6 +142,8 @@ int main(void)
         cmocka_unit_test(lines_up_to_the_step_stay_and_results_go),
         cmocka_unit_test(another_folder_gets_the_lines_and_the_first_stays),
         cmocka_unit_test(a_run_without_metrics_goes_on_without),
+        cmocka_unit_test(what_the_lines_that_stay_have_is_told_in_the_same_reading),
+        cmocka_unit_test(a_last_line_without_its_end_gets_one),
         cmocka_unit_test(lines_of_a_rank_are_counted_behind_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

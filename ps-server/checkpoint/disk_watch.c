@@ -1,0 +1,54 @@
+/* Says that a disk takes long, and judges that it hangs. */
+#include "ps-server/checkpoint/disk_watch.h"
+
+#include "ps-server/coordinator/checkpointing.h"
+#include "ps-server/coordinator/coordinator_port.h"
+
+/* Whether the disk has something to do. A checkpoint whose pieces do not come is not its fault. */
+static bool is_owing(const struct checkpointing *of)
+{
+    bool owes = of->has_rest || (of->is_written && of->state == CHECKPOINTING_COMMITTING);
+    for (uint32_t i = 0; i < of->share_count && !owes; i++) {
+        owes = of->is_written && of->state == CHECKPOINTING_COLLECTING &&
+               of->shares[i].stored < of->shares[i].pieces;
+    }
+    return owes;
+}
+
+static void say_hanging(const struct coordinator *coordinator, const char *folder, uint64_t idle_ms)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    char last[CHECKPOINTING_LAST_BYTES];
+    checkpointing_describe_last(of, last);
+    coordinator_port_say(&coordinator->port, true,
+                         "no checkpoint at step %llu: the disk hangs, and has taken nothing for "
+                         "%.0f s (%s); look whether it is there, or its server; %s, and %s",
+                         (unsigned long long)of->step, (double)idle_ms / 1000, folder,
+                         of->step < of->plan.total
+                             ? "training goes on, without checkpoints until it takes something"
+                             : "the job ends without it",
+                         last);
+}
+
+void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, const char *folder,
+                     bool has_moved, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (!watch->has_begun || has_moved || !is_owing(of)) {
+        *watch = (struct disk_watch){.has_begun = true, .moved_ms = now_ms};
+        of->is_slow = false;
+        return;
+    }
+    uint64_t idle_ms = now_ms > watch->moved_ms ? now_ms - watch->moved_ms : 0;
+    if (!of->is_slow && !of->hangs && (double)idle_ms >= 1000 * coordinator->job->stall_warn) {
+        of->is_slow = true;
+        coordinator_port_say(&coordinator->port, true,
+                             "the disk has taken nothing of the checkpoint of step %llu for %.0f s "
+                             "(%s): it is overloaded, or hangs; training goes on meanwhile",
+                             (unsigned long long)of->step, (double)idle_ms / 1000, folder);
+    }
+    if (!of->hangs && (double)idle_ms >= 500 * coordinator->job->stall_fail) {
+        say_hanging(coordinator, folder, idle_ms);
+        checkpointing_set_aside(coordinator, now_ms);
+    }
+}

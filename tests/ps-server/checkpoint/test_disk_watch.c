@@ -1,0 +1,235 @@
+/* Tests of how a disk is judged that takes nothing. */
+#include "ps-server/checkpoint/disk_watch.h"
+#include "ps-server/coordinator/checkpoint_schedule.h"
+#include "tests/support/ps-server/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+#define FOLDER  "/runs/a/checkpoint"
+#define WARN_MS 10000
+#define HANG_MS 60000
+
+static enum checkpoint_task last_task;
+static uint32_t task_count;
+
+static void note_task(void *context, enum checkpoint_task task, uint64_t peer,
+                      const struct message *message)
+{
+    (void)context, (void)peer, (void)message;
+    last_task = task;
+    task_count++;
+}
+
+/* A ring of two workers, the peers 1 and 2: 40 steps, a checkpoint every 10. */
+static void open_story(struct story *story, enum on_loss on_loss)
+{
+    task_count = 0;
+    story_open(story, "ring", 2, 0);
+    story->job.steps = 40;
+    story->job.global_batch = 2;
+    story->job.sync_every = 1;
+    story->job.eval_every = 1000;
+    story->job.on_loss = on_loss;
+    story->job.stall_warn = WARN_MS / 1000.0;
+    story->job.stall_fail = 2 * HANG_MS / 1000.0;
+    story->job.checkpoint_every = (struct checkpoint_every){CHECKPOINT_STEPS, 10};
+    snprintf(story->job.order, sizeof(story->job.order), "free");
+    snprintf(story->job.switches, sizeof(story->job.switches), "none");
+    story->coordinator.port.checkpoint = note_task;
+    for (uint32_t i = 0; i < 2; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        story_connected(story, 1 + i);
+    }
+    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
+}
+
+static void offer(struct story *story, uint64_t step)
+{
+    const uint64_t images = step;
+    const double loss_sum = 0.5;
+    const struct wire_report open = {.steps = step};
+    const struct wire_slices slices = {1, &images, &loss_sum};
+    for (uint64_t peer = 1; peer <= 2; peer++) {
+        story_give(story, peer,
+                   (struct message){
+                       .kind = MESSAGE_SNAPSHOT, .step = step, .report = &open, .slices = &slices},
+                   100);
+    }
+}
+
+static void send_all(struct story *story, uint64_t step)
+{
+    static const float values[5];
+    for (uint64_t peer = 1; peer <= 2; peer++) {
+        const struct wire_piece piece = {.vector = "params", .total = 10}, end = {"", 1};
+        struct message message = {.kind = MESSAGE_PIECE,
+                                  .step = step,
+                                  .piece = &piece,
+                                  .span = {5 * (peer - 1), 5},
+                                  .values = values};
+        story_give(story, peer, message, 110);
+        message = (struct message){.kind = MESSAGE_PIECE, .step = step, .piece = &end};
+        story_give(story, peer, message, 110);
+    }
+}
+
+static bool has_said(const struct story *story, const char *words)
+{
+    return strstr(story->transcript.last_error, words) != NULL;
+}
+
+/* The disk has the checkpoint of step 10 from 120 ms on, and takes nothing of it for so long. */
+static struct disk_watch hang(struct story *story, uint64_t idle_ms)
+{
+    struct disk_watch watch = {.has_begun = false};
+    offer(story, 10);
+    send_all(story, 10);
+    disk_watch_look(&watch, &story->coordinator, FOLDER, false, 120);
+    disk_watch_look(&watch, &story->coordinator, FOLDER, false, 120 + idle_ms);
+    return watch;
+}
+
+static void one_that_takes_long_is_named_once(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, ON_LOSS_FAIL);
+    struct disk_watch watch = hang(&story, WARN_MS - 1);
+    assert_string_equal(story.transcript.last_error, "");
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + WARN_MS);
+    assert_true(has_said(&story, FOLDER) && has_said(&story, "step 10"));
+    story.transcript.last_error[0] = '\0';
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + 2 * WARN_MS);
+    assert_string_equal(story.transcript.last_error, "");
+    // It takes something: the time begins anew.
+    disk_watch_look(&watch, &story.coordinator, FOLDER, true, HANG_MS);
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, HANG_MS + WARN_MS - 1);
+    assert_string_equal(story.transcript.last_error, "");
+    coordinator_finish(&story.coordinator);
+}
+
+static void members_that_send_nothing_are_not_its_fault(void **state)
+{
+    (void)state;
+    struct story story;
+    struct disk_watch watch = {.has_begun = false};
+    open_story(&story, ON_LOSS_FAIL);
+    offer(&story, 10);
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120);
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+    assert_string_equal(story.transcript.last_error, "");
+    coordinator_finish(&story.coordinator);
+}
+
+static void one_that_hangs_gets_nothing_more_until_it_is_free_again(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, ON_LOSS_FAIL);
+    hang(&story, HANG_MS);
+    assert_true(has_said(&story, "hangs") && has_said(&story, FOLDER) &&
+                has_said(&story, "there is none so far"));
+    assert_int_equal(last_task, CHECKPOINT_COMMIT); // which may be done still
+    uint32_t before = task_count;
+    offer(&story, 20);
+    assert_int_equal(task_count, before);
+    checkpointing_note_good(&story.coordinator, 10);
+    assert_string_equal(story.transcript.last_fact, "checkpoint at step 10");
+    checkpointing_note_free(&story.coordinator);
+    offer(&story, 30);
+    assert_int_equal(last_task, CHECKPOINT_BEGIN);
+    assert_true(story.coordinator.checkpointing.is_written);
+    coordinator_finish(&story.coordinator);
+}
+
+static void meanwhile_memory_has_what_a_job_can_go_on_from(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, ON_LOSS_REDEAL);
+    hang(&story, HANG_MS);
+    offer(&story, 20);
+    assert_int_equal(last_task, CHECKPOINT_BEGIN);
+    assert_false(story.coordinator.checkpointing.is_written);
+    coordinator_finish(&story.coordinator);
+}
+
+static void what_is_half_with_it_is_given_up(void **state)
+{
+    (void)state;
+    struct story story;
+    struct disk_watch watch = {.has_begun = false};
+    static const float values[5];
+    const struct wire_piece piece = {.vector = "params", .total = 10};
+    open_story(&story, ON_LOSS_FAIL);
+    offer(&story, 10);
+    story_give(
+        &story, 1,
+        (struct message){
+            .kind = MESSAGE_PIECE, .step = 10, .piece = &piece, .span = {0, 5}, .values = values},
+        110);
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120);
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+    assert_int_equal(last_task, CHECKPOINT_ABANDON);
+    coordinator_finish(&story.coordinator);
+}
+
+static void the_end_of_the_job_does_not_wait_for_it(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, ON_LOSS_FAIL);
+    hang(&story, HANG_MS);
+    assert_true(checkpoint_schedule_holds_up(&story.coordinator, 40));
+    assert_false(checkpoint_schedule_holds_up(&story.coordinator, 39));
+    offer(&story, 40);
+    for (uint64_t peer = 1; peer <= 2; peer++) {
+        story_done(&story, peer, "last", HANG_MS + 200);
+    }
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    coordinator_tick(&story.coordinator, HANG_MS + 200, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+    assert_int_equal(story.coordinator.verdict, STATUS_OK);
+    assert_true(has_said(&story, "without its last checkpoint") && has_said(&story, "hangs"));
+    coordinator_finish(&story.coordinator);
+}
+
+static void the_last_one_waits_for_what_a_generation_before_has_left(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, ON_LOSS_REDEAL);
+    story.coordinator.checkpointing.has_rest = true;
+    offer(&story, 40);
+    assert_int_equal(task_count, 0);
+    checkpointing_note_free(&story.coordinator);
+    assert_int_equal(last_task, CHECKPOINT_BEGIN);
+    assert_true(story.coordinator.checkpointing.is_written);
+    coordinator_finish(&story.coordinator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_takes_long_is_named_once),
+        cmocka_unit_test(members_that_send_nothing_are_not_its_fault),
+        cmocka_unit_test(one_that_hangs_gets_nothing_more_until_it_is_free_again),
+        cmocka_unit_test(meanwhile_memory_has_what_a_job_can_go_on_from),
+        cmocka_unit_test(what_is_half_with_it_is_given_up),
+        cmocka_unit_test(the_end_of_the_job_does_not_wait_for_it),
+        cmocka_unit_test(the_last_one_waits_for_what_a_generation_before_has_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
