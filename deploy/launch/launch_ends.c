@@ -2,11 +2,15 @@
 #include "deploy/launch/launch_ends.h"
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/job/carriers.h"
+#include "deploy/launch/join_line.h"
 #include "deploy/launch/own_program.h"
 #include "deploy/launch/restart.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 /* A line, which the coordinator counts likewise. */
@@ -74,6 +78,22 @@ static void note_end(struct launch *launch, size_t index)
     if (member->is_settled) {
         tell_over(launch, member);
         return;
+/* Says once that a lost worker is not started again, and what can be done. */
+static void say_unplaced(const struct launch *launch, struct member *member)
+{
+    char *join = malloc(JOIN_LINE_BYTES);
+    if (!member->is_unplaced) {
+        bool may_join = join != NULL && join_line_write(launch, join);
+        log_warn("%s is not started again: %s, where it ran, is lost, and no other host has a free "
+                 "slot; the job goes on without it. Hosts with more slots (HOST:SLOTS) leave room "
+                 "for that%s%s",
+                 member->name, launch->launcher->crew.links[member->host].name,
+                 may_join ? "; " : "", may_join ? join : "");
+    }
+    member->is_unplaced = true;
+    free(join);
+}
+
     }
     if ((is_well && !is_own) || is_done(launch, is_own, is_well) || launch->is_certain ||
         (launch->cause[0] != '\0' && !is_killed)) {
@@ -96,6 +116,12 @@ static void note_end(struct launch *launch, size_t index)
         launch->cause[0] = '\0'; // whatever ends the job is yet to come
         launch->culprit = NULL;
         if (!coordinator->is_over && coordinator->stopped == 0) {
+    if (job_may_go_on(&launch->job) && restart_lacks_slot(launch, member)) {
+        size_t used = strlen(sentence);
+        snprintf(sentence + used, sizeof(sentence) - used,
+                 "; it is not started again, as no other host has a free slot");
+        say_unplaced(launch, member);
+    }
             restart_plan_worker(launch, member);
         }
         if (coordinator->stopped == 0 && is_anybody_left(launch)) {

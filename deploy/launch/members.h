@@ -37,6 +37,7 @@ struct member {
     bool is_offered;      // the coordinator was told that it can be started again; no answer yet
     bool is_again;        // it was started again
     bool is_missed;       // its program's job was completed without it
+    bool is_unplaced;     // it was said that no host has a slot for it
 };
 
 struct members {

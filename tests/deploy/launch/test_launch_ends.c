@@ -120,6 +120,34 @@ static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **st
     const char *told = tell();
     assert_non_null(strstr(told, "\"over worker 0 worker 0 was lost before the coordinator"));
     assert_non_null(strstr(told, "\"lost worker 2 worker 2 was killed"));
+/* Its host was lost, and no other one has a free slot. */
+static void one_that_no_host_has_a_slot_for_is_told_as_such(void **state)
+{
+    (void)state;
+    static struct host_link two[2];
+    static const struct security security;
+    struct member *member = &launch.members.list[3];
+    options.restarts = 1;
+    options.security = &security;
+    launch.is_private = true;
+    memcpy(&two[0], &host, sizeof(host));
+    two[1] = (struct host_link){.state = HOST_LINK_LOST, .name = "node2", .why = "it is gone"};
+    launcher.crew = (struct crew){.links = two, .count = 2};
+    launcher.hosts = (struct hosts){.list = {{"a", 2, false}, {"b", 1, false}}, .count = 2};
+    launch.placement.host_of_worker[2] = 1;
+    launch.placement.local_rank[1] = 1;
+    member->host = 1;
+    member->is_over = member->is_lost = true;
+    launch_note_ends(&launch);
+    memcpy(&host, &two[0], sizeof(host));
+    launcher.crew = (struct crew){.links = &host, .count = 1};
+    launch.members.list[3].host = 0;
+    assert_non_null(strstr(tell(), "\"killed worker 2 worker 2 was lost with node2: it is gone; it "
+                                   "is not started again, as no other host has a free slot\""));
+    assert_true(member->is_unplaced); // which was logged
+    assert_false(restart_is_planned(&launch));
+}
+
     assert_null(strstr(told, "worker 1"));
 }
 
@@ -251,3 +279,4 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        ENDS_TEST(one_that_no_host_has_a_slot_for_is_told_as_such),
