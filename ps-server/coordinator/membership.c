@@ -129,6 +129,8 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     slot->peer = peer;
     slot->host_id = member->host_id;
     slot->process_id = member->process_id;
+    snprintf(slot->loopback, sizeof(slot->loopback), "%s",
+             member->loopback != NULL ? member->loopback : "");
     slot->cores = member->cores;
     slot->sighting =
         (struct sighting){.host_id = member->host_id, .process_id = member->process_id};

@@ -14,10 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MEMBERSHIP_HOST_BYTES   64
-#define MEMBERSHIP_PLACE_BYTES  800
-#define MEMBERSHIP_DIGEST_BYTES 65
-#define MEMBERSHIP_ERROR_BYTES  512
+#define MEMBERSHIP_HOST_BYTES     64
+#define MEMBERSHIP_PLACE_BYTES    800
+#define MEMBERSHIP_LOOPBACK_BYTES 64
+#define MEMBERSHIP_DIGEST_BYTES   65
+#define MEMBERSHIP_ERROR_BYTES    512
 
 /* Why a peer may not join. */
 struct membership_refusal {
@@ -43,7 +44,8 @@ struct slot {
     uint64_t peer;   // of its control connection; of a FREE slot: in the generation before
     uint64_t host_id, process_id;
     char host[MEMBERSHIP_HOST_BYTES];
-    char place[MEMBERSHIP_PLACE_BYTES]; // of its data socket
+    char place[MEMBERSHIP_PLACE_BYTES];       // of its data socket
+    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // where that is, if others reach it on its host alone
     char device[32];
     char digest[MEMBERSHIP_DIGEST_BYTES];   // of its parameters: first, then last
     unsigned char gpu[WIRE_NCCL_GPU_BYTES]; // of a worker, where NCCL is used

@@ -1,7 +1,6 @@
 /* Notes workers that ask to join a running job, and admits them. */
 #include "ps-server/coordinator/newcomers.h"
 
-#include "common/base/printable.h"
 #include "common/job/carriers.h"
 #include "common/job/faults.h"
 #include "common/job/job_modes.h"
@@ -104,30 +103,6 @@ static const char *why_full(const struct coordinator *coordinator)
     return coordinator->state < COORDINATOR_CLOSING ? NULL : "the job ends";
 }
 
-/* NULL, or why the workers of a ring that are on other hosts do not reach it. */
-static const char *why_out_of_reach(struct coordinator *coordinator,
-                                    const struct wire_member *member)
-{
-    const struct membership *membership = &coordinator->membership;
-    if (!job_has_mode(coordinator->job, MODE_RING) || job_has_nccl(coordinator->job) ||
-        member->loopback == NULL || member->loopback[0] == '\0') {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        const struct slot *slot = &membership->workers[i];
-        if (slot->state != SLOT_FREE && slot->state != SLOT_GONE &&
-            slot->host_id != member->host_id) {
-            snprintf(coordinator->newcomers.why, sizeof(coordinator->newcomers.why),
-                     "--bind is %.60s, a loopback address, which the workers on other hosts cannot "
-                     "connect to: say --bind 0.0.0.0, or an address of its host that they reach",
-                     member->loopback);
-            printable_make_utf8(coordinator->newcomers.why);
-            return coordinator->newcomers.why;
-        }
-    }
-    return NULL;
-}
-
 /* NULL, or why it gets no place. */
 static const char *why_refused(struct coordinator *coordinator, const struct wire_member *member)
 {
@@ -135,7 +110,12 @@ static const char *why_refused(struct coordinator *coordinator, const struct wir
         return "the job has already begun, and takes no other servers";
     }
     const char *why = why_full(coordinator);
-    return why != NULL ? why : why_out_of_reach(coordinator, member);
+    if (why != NULL || !topology_hides(coordinator->job, &coordinator->membership, member)) {
+        return why;
+    }
+    topology_explain_hidden(member->loopback, coordinator->newcomers.why,
+                            sizeof(coordinator->newcomers.why));
+    return coordinator->newcomers.why;
 }
 
 const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
