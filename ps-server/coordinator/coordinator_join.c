@@ -130,6 +130,23 @@ static void evict(struct coordinator *coordinator, const struct sender *old, uin
     membership_vacate(&coordinator->membership, old, coordinator->job->servers, now_ms);
 }
 
+/* Whether the launcher has started it in the place of one that is known here. It does that when the
+ * one before has ended: so the job has lost that one, though nothing else has told of it yet. */
+static bool is_replaced(const struct sender *old, const struct wire_member *joining)
+{
+    return joining->has_rank && old->slot != NULL && old->slot->launch != 0 &&
+           joining->launch > old->slot->launch && old->slot->state != SLOT_FREE &&
+           old->slot->state != SLOT_GONE;
+}
+
+static void explain_lost(const struct sender *lost, const char *how,
+                         char ret_sentence[COORDINATOR_REASON_BYTES])
+{
+    snprintf(ret_sentence, COORDINATOR_REASON_BYTES, "%s %u (host %s, pid %llu) was lost: %s",
+             role_name(lost->role), lost->slot->number, lost->slot->host,
+             (unsigned long long)lost->slot->process_id, how);
+}
+
 /* Frees the place that a process asks for, if the connection of the one that has it is closed:
  * whoever is started again soon need not wait until that counts as lost. One that the launcher has
  * started need not wait for that either. */
@@ -140,17 +157,19 @@ static void make_room(struct coordinator *coordinator, const struct wire_member 
     const struct membership *membership = &coordinator->membership;
     struct sender old = member->has_rank ? membership_called(membership, member->role, member->rank)
                                          : find_closed(membership, member->role);
+    if (old.slot != NULL && member->launch != 0 && member->launch < old.slot->launch) {
+        return; // it was started before the one that has the place, and ended before that one began
+    }
     if (member->has_rank && old.slot != NULL && old.slot->is_awaited &&
         old.slot->state != SLOT_FREE) {
         evict(coordinator, &old, now_ms);
         return;
     }
-    if (old.slot != NULL && old.slot->closed_ms != 0) {
-        snprintf(sentence, sizeof(sentence),
-                 "%s %u (host %s, pid %llu) was lost: its connection "
-                 "was closed",
-                 role_name(old.role), old.slot->number, old.slot->host,
-                 (unsigned long long)old.slot->process_id);
+    bool is_later = is_replaced(&old, member);
+    if (is_later || (old.slot != NULL && old.slot->closed_ms != 0)) {
+        explain_lost(
+            &old, is_later ? "another one was started in its place" : "its connection was closed",
+            sentence);
         (void)handshake_vacate(coordinator, &old, sentence, now_ms);
     }
 }
@@ -192,6 +211,22 @@ static bool tell_verdict(struct coordinator *coordinator, uint64_t peer,
     return true;
 }
 
+/* Of a job that has begun: it goes on without the one in whose place the launcher has started this
+ * one, which is a newcomer. */
+static void lose_replaced(struct coordinator *coordinator, const struct wire_member *joining,
+                          uint64_t now_ms)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    const struct sender old =
+        membership_called(&coordinator->membership, joining->role, joining->rank);
+    bool has_begun = coordinator->state != COORDINATOR_GATHERING || coordinator->generation != NULL;
+    if (joining->role == ROLE_WORKER && is_replaced(&old, joining) && has_begun &&
+        !coordinator->is_returned && coordinator->state < COORDINATOR_CLOSING) {
+        explain_lost(&old, "another one was started in its place", sentence);
+        generation_lose_killed(coordinator, sentence, &old, now_ms);
+    }
+}
+
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
                     uint64_t now_ms)
 {
@@ -208,6 +243,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     if (tell_verdict(coordinator, peer, member, now_ms)) {
         return;
     }
+    lose_replaced(coordinator, member, now_ms);
     if (is_newcomer(coordinator, member)) {
         const char *why = newcomers_take(coordinator, peer, message, now_ms);
         bool is_complete =

@@ -36,8 +36,8 @@ static void list_slots(const struct coordinator *last, bool has_commit,
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         const struct slot *slot = &membership->workers[i];
         if (generation_slot_is_left(last->job, slot) && slot->has_commit == has_commit) {
-            generation->workers[generation->process_count++] =
-                (struct generation_worker){slot->number, slot->peer, has_commit, slot->sighting};
+            generation->workers[generation->process_count++] = (struct generation_worker){
+                slot->number, slot->peer, has_commit, slot->launch, slot->sighting};
         }
     }
 }
@@ -57,8 +57,8 @@ static enum status list_workers(const struct coordinator *last, struct generatio
     list_slots(last, false, generation);
     for (uint32_t i = 0; i < newcomer_count; i++) {
         const struct newcomer *newcomer = &last->newcomers.list[i];
-        generation->workers[generation->process_count++] =
-            (struct generation_worker){newcomer->number, newcomer->peer, false, newcomer->sighting};
+        generation->workers[generation->process_count++] = (struct generation_worker){
+            newcomer->number, newcomer->peer, false, newcomer->launch, newcomer->sighting};
     }
     if (!job_may_commit(last->job)) {
         qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
@@ -78,7 +78,8 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     }
     for (uint32_t i = 0; i < processes; i++) {
         if (generation_server_is_left(membership, processes, i, NULL)) {
-            generation->servers[generation->server_count++] = membership->servers[i].number;
+            generation->servers[generation->server_count++] = (struct generation_server){
+                membership->servers[i].number, membership->servers[i].launch};
         }
     }
     return STATUS_OK;

@@ -33,7 +33,8 @@ static bool is_taken(const struct coordinator *coordinator, uint32_t number)
             return true;
         }
     }
-    return membership_called(&coordinator->membership, ROLE_WORKER, number).slot != NULL;
+    const struct sender called = membership_called(&coordinator->membership, ROLE_WORKER, number);
+    return called.slot != NULL && called.slot->state != SLOT_GONE;
 }
 
 /* The number that it asks for, or the lowest one that nobody has: a worker that was lost may come
@@ -90,8 +91,9 @@ static uint32_t count_places(const struct coordinator *coordinator)
 /* NULL, or why the job takes no more workers. */
 static const char *why_full(const struct coordinator *coordinator)
 {
-    uint64_t processes =
-        (uint64_t)coordinator->membership.worker_count + coordinator->newcomers.count;
+    const struct membership *membership = &coordinator->membership;
+    uint64_t gone = membership_count(membership->workers, membership->worker_count, SLOT_GONE);
+    uint64_t processes = membership->worker_count - gone + coordinator->newcomers.count;
     if (!job_may_go_on(coordinator->job)) {
         return "the job has already begun, and takes no other workers: that needs --on-loss "
                "redeal, or commit for a program of its own";
@@ -135,6 +137,7 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
         *newcomer = (struct newcomer){
             .peer = peer,
             .number = number,
+            .launch = member->launch,
             .sighting = {.host_id = member->host_id, .process_id = member->process_id}};
         coordinator->checkpointing.spare_due_ms = now_ms;
         coordinator_port_say(&coordinator->port, false,
@@ -164,13 +167,27 @@ void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms)
     newcomers->count = kept;
 }
 
+static void drop(struct newcomers *newcomers, struct newcomer *gone)
+{
+    size_t behind = (size_t)(newcomers->list + newcomers->count - (gone + 1));
+    memmove(gone, gone + 1, behind * sizeof(*gone));
+    newcomers->count--;
+}
+
 void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer)
 {
     struct newcomer *gone = find(newcomers, peer);
     if (gone != NULL) {
-        size_t behind = (size_t)(newcomers->list + newcomers->count - (gone + 1));
-        memmove(gone, gone + 1, behind * sizeof(*gone));
-        newcomers->count--;
+        drop(newcomers, gone);
+    }
+}
+
+void newcomers_note_ended(struct newcomers *newcomers, uint32_t launch)
+{
+    for (uint32_t i = newcomers->count; launch != 0 && i-- > 0;) {
+        if (newcomers->list[i].launch == launch) {
+            drop(newcomers, &newcomers->list[i]);
+        }
     }
 }
 

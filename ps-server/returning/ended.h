@@ -37,11 +37,17 @@ enum ended_kind {
     ENDED_AWAITED, // another one is started in its place
 };
 
+/* The process that was started last for a number, of those that have ended. */
+struct ended_place {
+    enum ended_kind kind;
+    uint32_t launch; // see membership.h; 0: not known
+};
+
 /* Zeroed: none. */
 struct ended {
     bool has_any;
-    unsigned char workers[JOB_WORKERS_MAX]; // by number, an ended_kind
-    unsigned char servers[JOB_SERVERS_MAX + 1];
+    struct ended_place workers[JOB_WORKERS_MAX]; // by number
+    struct ended_place servers[JOB_SERVERS_MAX + 1];
     char sentence[COORDINATOR_REASON_BYTES]; // of the first that is LOST, or OVER if none is
     bool says_lost;
 };

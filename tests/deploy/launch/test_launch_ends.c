@@ -98,6 +98,19 @@ static void each_end_is_told_once(void **state)
     assert_string_equal(tell(), "");
 }
 
+/* So that a coordinator which hears of it late does not take it for the end of a later one. */
+static void an_end_says_which_start_of_the_launcher_it_is_of(void **state)
+{
+    (void)state;
+    launch.members.list[2].launch = 17;
+    launch.members.list[3].launch = 18;
+    kill_worker(1);
+    assert_non_null(strstr(tell(), "\"killed worker 1 launch 17 worker 1 was killed"));
+    assert_true(restart_take_answer(&launch, "renewed 1"));
+    restart_begin_return(&launch, "it was killed");
+    assert_non_null(strstr(tell(), "\"over worker 1 launch 17 worker 1 was lost"));
+}
+
 static void one_that_can_be_started_again_is_told_as_such(void **state)
 {
     (void)state;
@@ -107,19 +120,6 @@ static void one_that_can_be_started_again_is_told_as_such(void **state)
     assert_true(restart_is_planned(&launch));
 }
 
-/* The job had gone on without worker 0 before, and may still count on worker 2. */
-static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **state)
-{
-    (void)state;
-    kill_worker(0);
-    tell();
-    assert_true(restart_take_answer(&launch, "renewed 1"));
-    kill_worker(2);
-    assert_non_null(strstr(tell(), "\"killed worker 2"));
-    restart_begin_return(&launch, "it was killed");
-    const char *told = tell();
-    assert_non_null(strstr(told, "\"over worker 0 worker 0 was lost before the coordinator"));
-    assert_non_null(strstr(told, "\"lost worker 2 worker 2 was killed"));
 /* Its host was lost, and no other one has a free slot. */
 static void one_that_no_host_has_a_slot_for_is_told_as_such(void **state)
 {
@@ -148,6 +148,19 @@ static void one_that_no_host_has_a_slot_for_is_told_as_such(void **state)
     assert_false(restart_is_planned(&launch));
 }
 
+/* The job had gone on without worker 0 before, and may still count on worker 2. */
+static void a_coordinator_that_comes_back_hears_of_all_that_do_not_run(void **state)
+{
+    (void)state;
+    kill_worker(0);
+    tell();
+    assert_true(restart_take_answer(&launch, "renewed 1"));
+    kill_worker(2);
+    assert_non_null(strstr(tell(), "\"killed worker 2"));
+    restart_begin_return(&launch, "it was killed");
+    const char *told = tell();
+    assert_non_null(strstr(told, "\"over worker 0 worker 0 was lost before the coordinator"));
+    assert_non_null(strstr(told, "\"lost worker 2 worker 2 was killed"));
     assert_null(strstr(told, "worker 1"));
 }
 
@@ -267,7 +280,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENDS_TEST(each_end_is_told_once),
+        ENDS_TEST(an_end_says_which_start_of_the_launcher_it_is_of),
         ENDS_TEST(one_that_can_be_started_again_is_told_as_such),
+        ENDS_TEST(one_that_no_host_has_a_slot_for_is_told_as_such),
         ENDS_TEST(a_coordinator_that_comes_back_hears_of_all_that_do_not_run),
         ENDS_TEST(one_that_ended_behind_what_the_coordinator_had_heard_may_be_counted_on),
         ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),
@@ -279,4 +294,3 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        ENDS_TEST(one_that_no_host_has_a_slot_for_is_told_as_such),

@@ -19,7 +19,7 @@ static struct ended ended;
 /* Whether the news concerned those that come back. */
 static bool hear(enum launcher_news_kind kind, enum member_role role, uint32_t number)
 {
-    const struct launcher_news news = {kind, role, number, "it was killed"};
+    const struct launcher_news news = {kind, role, number, 0, "it was killed"};
     return ended_take(&ended, &back.returning, &back.story.coordinator, &news);
 }
 
@@ -86,7 +86,7 @@ static void without_such_news_all_are_awaited(void **state)
 static void what_comes_before_the_first_is_back_is_kept(void **state)
 {
     (void)state;
-    const struct launcher_news news = {LAUNCHER_LOST, ROLE_WORKER, 1, "it was killed"};
+    const struct launcher_news news = {LAUNCHER_LOST, ROLE_WORKER, 1, 0, "it was killed"};
     struct story fresh;
     story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
     assert_true(ended_take(&ended, &back.returning, &fresh.coordinator, &news));
@@ -97,6 +97,28 @@ static void what_comes_before_the_first_is_back_is_kept(void **state)
     assert_true(comeback_take(&back, 2, 20, NOW_MS));
     judge();
     assert_int_equal(state_now(), COORDINATOR_RENEWING);
+}
+
+/* Its end was told late: the process that has its number by now is back. */
+static void the_end_of_an_earlier_process_is_not_that_of_one_that_is_back(void **state)
+{
+    (void)state;
+    const struct launcher_news late = {LAUNCHER_LOST, ROLE_WORKER, 1, 5, "it was killed"};
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct message message = comeback_say(&back, rank, 20);
+        back.member.launch = 11 + rank;
+        const struct message once = message; // it is to say so again
+        assert_true(returning_take(&back.returning, &back.generation, &back.story.coordinator,
+                                   10 + rank, &once, NOW_MS));
+    }
+    assert_true(ended_take(&ended, &back.returning, &back.story.coordinator, &late));
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    assert_true(comeback_take(&back, 2, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING); // worker 1 is to say so again
+    assert_true(comeback_take(&back, 1, 20, NOW_MS));
+    assert_int_equal(state_now(), COORDINATOR_TRAINING);
+    assert_int_equal(back.story.coordinator.workers_lost, 0);
 }
 
 /* The job had lost worker 1, so two are left: 0 and 2, in slots 0 and 1. */
@@ -161,7 +183,7 @@ static void who_has_joined_from_elsewhere_may_still_come(void **state)
 /* They were told to join the next generation, and the coordinator was lost before it began. */
 static void members_that_join_go_on_without_those_that_have_ended(void **state)
 {
-    const struct launcher_news over = {LAUNCHER_OVER, ROLE_WORKER, 1, "it was lost before"};
+    const struct launcher_news over = {LAUNCHER_OVER, ROLE_WORKER, 1, 0, "it was lost before"};
     struct story fresh;
     (void)state;
     story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
@@ -257,6 +279,7 @@ int main(void)
         ENDED_TEST(who_was_lost_with_the_coordinator_is_given_up_once_the_others_are_back),
         ENDED_TEST(without_such_news_all_are_awaited),
         ENDED_TEST(what_comes_before_the_first_is_back_is_kept),
+        ENDED_TEST(the_end_of_an_earlier_process_is_not_that_of_one_that_is_back),
         ENDED_TEST(after_an_earlier_loss_the_free_place_is_that_of_the_lost_one),
         ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
         ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
