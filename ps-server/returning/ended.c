@@ -125,14 +125,23 @@ static bool is_number_back(const struct coordinator *coordinator, enum member_ro
     return false;
 }
 
+/* The numbers of the launcher's processes, and the one behind the last. */
+static uint32_t first_number(const struct job *own, enum member_role role)
+{
+    return role == ROLE_WORKER ? 0 : job_first_server(own);
+}
+
+static uint32_t end_number(const struct job *own, enum member_role role)
+{
+    return first_number(own, role) +
+           (role == ROLE_WORKER ? job_carriers(own).processes : own->servers);
+}
+
 /* Whether all processes of the launcher that run are back. */
 static bool are_running_back(struct ended *ended, const struct job *own,
                              const struct coordinator *coordinator, enum member_role role)
 {
-    bool is_worker = role == ROLE_WORKER;
-    uint32_t first = is_worker ? 0 : job_first_server(own);
-    uint32_t count = is_worker ? job_carriers(own).processes : own->servers;
-    for (uint32_t number = first; number < first + count; number++) {
+    for (uint32_t number = first_number(own, role); number < end_number(own, role); number++) {
         const struct ended_place *place = place_of(ended, role, number);
         if ((place == NULL || place->kind == ENDED_NOT) &&
             !is_number_back(coordinator, role, number)) {
@@ -260,7 +269,53 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
     }
 }
 
-void ended_leave(struct ended *ended, const struct returning *returning,
+/* The next number, from this one on, of a process of the launcher that runs and has not come.
+ * Behind the last one if there is none. */
+static uint32_t next_missing(struct ended *ended, const struct job *own,
+                             const struct coordinator *coordinator, enum member_role role,
+                             uint32_t number)
+{
+    uint32_t end = end_number(own, role);
+    for (; number < end; number++) {
+        const struct ended_place *place = place_of(ended, role, number);
+        const struct sender at = membership_called(&coordinator->membership, role, number);
+        bool has_come = at.slot != NULL && at.slot->state != SLOT_FREE;
+        if ((place == NULL || place->kind == ENDED_NOT) && !has_come) {
+            return number;
+        }
+    }
+    return end;
+}
+
+/* Where numbers are not certain: those that run and have not come get the free places, by their
+ * numbers. The others are of members that have ended, if there are no more of them than that. */
+static void leave_by_count(struct ended *ended, const struct job *own,
+                           struct coordinator *coordinator, enum member_role role, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t end = end_number(own, role), count = count_processes(coordinator, role);
+    uint32_t first = next_missing(ended, own, coordinator, role, first_number(own, role));
+    uint32_t numbers[JOB_WORKERS_MAX], listed = 0, given = 0, free_places = 0;
+    for (uint32_t at = first; at < end; at = next_missing(ended, own, coordinator, role, at + 1)) {
+        numbers[listed++] = at;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        free_places += membership_member(membership, role, i).slot->state == SLOT_FREE;
+    }
+    if (free_places < listed || free_places - listed > count_lost(ended, role)) {
+        return; // some are known to others than the launcher
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sender at = membership_member(membership, role, i);
+        if (at.slot->state == SLOT_FREE && given < listed) {
+            at.slot->number = numbers[given++];
+        } else if (at.slot->state == SLOT_FREE) {
+            generation_note_lost(coordinator, &at, now_ms);
+        }
+    }
+}
+
+void ended_leave(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms)
 {
     static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
@@ -268,6 +323,8 @@ void ended_leave(struct ended *ended, const struct returning *returning,
     for (uint32_t i = 0; i < 2 && ended->has_any && coordinator->is_returned; i++) {
         if (is_certain(returning, roles[i])) {
             give_up(ended, true, coordinator, roles[i], &culprit, now_ms);
+        } else {
+            leave_by_count(ended, own, coordinator, roles[i], now_ms);
         }
     }
     memset(ended, 0, sizeof(*ended));

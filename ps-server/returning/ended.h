@@ -63,8 +63,10 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
                  struct coordinator *coordinator, uint64_t now_ms);
 
 /* For when the next generation begins for another reason, before all are back: gives up the members
- * that are certain to be lost, so that it has no place for them. */
-void ended_leave(struct ended *ended, const struct returning *returning,
+ * that are certain to be lost, so that it has no place for them. Where numbers are not certain, it
+ * has places with the numbers of the launcher's processes that run, if the others can be told by
+ * counting. `own` as for ended_judge. */
+void ended_leave(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms);
 
 #endif
