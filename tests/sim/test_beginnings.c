@@ -279,13 +279,15 @@ static void judge_massacre(void)
     if (launcher.over_ns > last_kill_ns + ENDS_NS + pauses_ns()) {
         fail_with_story("somebody has waited for nothing");
     }
-    if (launcher.late_count > 0 && cluster.has_gathered) { // all had found the coordinator
+    // What the launcher says of an end is there before it starts another one, half a second later.
+    bool are_told = massacre.late_ns < 2 * SECOND_NS / 5;
+    // If so, all that were started had found the coordinator.
+    if (launcher.late_count > 0 && cluster.has_gathered && are_told) {
         fail_with_story("members were not told that the job ends");
     }
     uint32_t lost = cluster.workers_lost, killed = launcher.workers_killed;
     // One that is killed before it has joined, in the place of another one, may not be missed.
-    // Nor is one whose end is told when the next one is there: it is started half a second later.
-    bool are_told = massacre.late_ns < 2 * SECOND_NS / 5;
+    // Nor is one whose end is told when the next one is there.
     bool are_all = !cluster.has_gathered || !are_told || lost + count_killed_when_done() >= killed;
     if (lost > killed || !are_all) {
         story_say("%u workers are lost, and %u were killed", lost, killed);
