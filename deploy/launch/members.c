@@ -96,7 +96,9 @@ enum status members_start(struct members *members, size_t index, const struct me
     if (member->log_fd >= 0) {
         close(member->log_fd); // of the process before this one
     }
-    *member = (struct member){.log_fd = -1, .launch = crew_take_ids(members->crew, 1) + 1};
+    *member = (struct member){
+        .log_fd = -1,
+        .launch = launch_number_make(crew_take_ids(members->crew, 1) + 1, (uint32_t)index)};
     snprintf(number, sizeof(number), LAUNCH_NUMBER_VARIABLE "=%u", member->launch);
     snprintf(member->name, sizeof(member->name), "%s", start->name);
     snprintf(member->log, sizeof(member->log), "%s", start->log);

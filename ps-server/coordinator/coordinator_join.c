@@ -1,5 +1,6 @@
 /* Lets members join, and frees the places of those that are lost before the job begins. */
 #include "common/job/job_modes.h"
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/checkpoint_ranks.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
@@ -130,13 +131,12 @@ static void evict(struct coordinator *coordinator, const struct sender *old, uin
     membership_vacate(&coordinator->membership, old, coordinator->job->servers, now_ms);
 }
 
-/* Whether the launcher has started it in the place of one that is known here. It does that when the
- * one before has ended: so the job has lost that one, though nothing else has told of it yet. */
+/* Whether the launcher has started it in the place of this one. It does that when the one before
+ * has ended: so the job has lost that one, though nothing else has told of it yet. */
 static bool is_replaced(const struct sender *old, const struct wire_member *joining)
 {
-    return joining->has_rank && old->slot != NULL && old->slot->launch != 0 &&
-           joining->launch > old->slot->launch && old->slot->state != SLOT_FREE &&
-           old->slot->state != SLOT_GONE;
+    return old->slot != NULL && launch_number_follows(joining->launch, old->slot->launch) &&
+           old->slot->state != SLOT_FREE && old->slot->state != SLOT_GONE;
 }
 
 static void explain_lost(const struct sender *lost, const char *how,
@@ -157,7 +157,7 @@ static void make_room(struct coordinator *coordinator, const struct wire_member 
     const struct membership *membership = &coordinator->membership;
     struct sender old = member->has_rank ? membership_called(membership, member->role, member->rank)
                                          : find_closed(membership, member->role);
-    if (old.slot != NULL && member->launch != 0 && member->launch < old.slot->launch) {
+    if (old.slot != NULL && launch_number_follows(old.slot->launch, member->launch)) {
         return; // it was started before the one that has the place, and ended before that one began
     }
     if (member->has_rank && old.slot != NULL && old.slot->is_awaited &&
@@ -217,11 +217,14 @@ static void lose_replaced(struct coordinator *coordinator, const struct wire_mem
                           uint64_t now_ms)
 {
     char sentence[COORDINATOR_REASON_BYTES];
-    const struct sender old =
-        membership_called(&coordinator->membership, joining->role, joining->rank);
     bool has_begun = coordinator->state != COORDINATOR_GATHERING || coordinator->generation != NULL;
-    if (joining->role == ROLE_WORKER && is_replaced(&old, joining) && has_begun &&
-        !coordinator->is_returned && coordinator->state < COORDINATOR_CLOSING) {
+    bool may_lose = joining->role == ROLE_WORKER && has_begun && !coordinator->is_returned &&
+                    coordinator->state < COORDINATOR_CLOSING;
+    struct sender old = membership_member(&coordinator->membership, ROLE_WORKER, 0);
+    while (may_lose && old.slot != NULL && !is_replaced(&old, joining)) {
+        old = membership_member(&coordinator->membership, ROLE_WORKER, old.index + 1);
+    }
+    if (may_lose && old.slot != NULL) {
         explain_lost(&old, "another one was started in its place", sentence);
         generation_lose_killed(coordinator, sentence, &old, now_ms);
     }

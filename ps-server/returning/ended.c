@@ -3,6 +3,7 @@
 
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
@@ -31,7 +32,7 @@ static struct ended_place *place_of(struct ended *ended, enum member_role role, 
 static void note(struct ended *ended, const struct launcher_news *news, enum ended_kind kind)
 {
     struct ended_place *place = place_of(ended, news->role, news->index);
-    if (place == NULL || news->launch < place->launch) {
+    if (place == NULL || launch_number_follows(place->launch, news->launch)) {
         return;
     }
     *place = (struct ended_place){kind, news->launch};

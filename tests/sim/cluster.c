@@ -2,6 +2,7 @@
 #include "tests/sim/cluster.h"
 
 #include "common/base/signals.h"
+#include "common/service/launch_number.h"
 #include "ps-server/checkpoint/keeper.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/progress.h"
@@ -201,7 +202,7 @@ void cluster_start_server(struct cluster *cluster, uint32_t index)
         abort();
     }
     *of = (struct shard_of){cluster, index};
-    cluster->server_launches[index] = ++cluster->launches;
+    cluster->server_launches[index] = launch_number_make(++cluster->launches, index);
     snprintf(name, sizeof(name), "ps %u", index);
     cluster->servers[index] =
         world_start(name, COORDINATOR_HOST + cluster->shape.workers + index, run_shard, of);
@@ -213,7 +214,7 @@ void cluster_start_worker(struct cluster *cluster, uint32_t rank)
     char name[WORLD_NAME_BYTES];
     *training = (struct sim_worker){
         .number = rank,
-        .launch = ++cluster->launches,
+        .launch = launch_number_make(++cluster->launches, job_ps_count(&cluster->job) + rank),
         .value_count = cluster->shape.value_count,
         .bucket_count = cluster->shape.bucket_count,
         .compute_ns = cluster->shape.compute_ns,

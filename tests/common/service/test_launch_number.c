@@ -46,10 +46,25 @@ static void without_one_or_with_what_is_none_there_is_no_number(void **state)
     assert_int_equal(launch_number_read(get_nothing), 0);
 }
 
+static void a_later_start_for_the_same_place_follows(void **state)
+{
+    (void)state;
+    uint32_t first = launch_number_make(1, 4), other = launch_number_make(2, 5),
+             again = launch_number_make(3, 4);
+    assert_true(launch_number_follows(again, first));
+    assert_false(launch_number_follows(first, again));
+    assert_false(launch_number_follows(other, first));
+    assert_false(launch_number_follows(again, other));
+    assert_false(launch_number_follows(first, first));
+    assert_false(launch_number_follows(first, 0));
+    assert_false(launch_number_follows(0, first));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_of_the_environment_is_read),
+        cmocka_unit_test(a_later_start_for_the_same_place_follows),
         cmocka_unit_test(without_one_or_with_what_is_none_there_is_no_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* Tests of workers that ask to join a job that is under way. */
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
@@ -154,17 +155,18 @@ static void one_that_is_started_in_the_place_of_another_shows_that_it_has_ended(
     open_training(&story);
     story.job.workers = 2;
     struct coordinator *coordinator = &story.coordinator;
-    coordinator->membership.workers[0].launch = 5;
-    coordinator->membership.workers[1].launch = 6;
-    join_launched(&story, 9, 1, 6);
+    coordinator->membership.workers[0].launch = launch_number_make(5, 1);
+    coordinator->membership.workers[1].launch = launch_number_make(6, 2);
+    join_launched(&story, 9, 1, launch_number_make(7, 3)); // for another place
     assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
-    join_launched(&story, 10, 1, 7);
+    join_launched(&story, 10, 1, launch_number_make(8, 2));
     assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
     assert_non_null(strstr(coordinator->reason, "another one was started in its place"));
     assert_int_equal(coordinator->membership.workers[1].state, SLOT_GONE);
     assert_int_equal(coordinator->newcomers.count, 1);
     assert_int_equal(coordinator->newcomers.list[0].number, 1);
-    const struct launcher_news late = {LAUNCHER_KILLED, ROLE_WORKER, 1, 6, "it was killed"};
+    const struct launcher_news late = {LAUNCHER_KILLED, ROLE_WORKER, 1, launch_number_make(6, 2),
+                                       "it was killed"};
     launcher_news_apply(&late, coordinator, 110);
     assert_int_equal(coordinator->workers_lost, 1);
     assert_string_equal(coordinator->reason, "it was killed"); // which is a better one

@@ -1,4 +1,5 @@
 /* Tests of members that are lost before the job begins, and of those that take their places. */
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/launcher/launcher_news.h"
 #include "tests/support/common/choices.h"
@@ -51,7 +52,7 @@ static void join_launched(struct story *story, uint64_t peer, uint32_t worker, u
                                        .rank = worker,
                                        .host = "node",
                                        .process_id = 100 + launch,
-                                       .launch = launch};
+                                       .launch = launch > 0 ? launch_number_make(launch, 2) : 0};
     story_give(story, peer,
                (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
                110);
@@ -67,7 +68,8 @@ static void a_late_end_does_not_free_the_place_of_the_one_that_came_for_it(void 
     join_launched(&story, 2, 1, 5);
     deadlines_note_closed(&story.coordinator, 2, 100);
     join_launched(&story, 3, 1, 0); // by hand
-    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, 5, "it was killed"};
+    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
+                                       "it was killed"};
     launcher_news_apply(&late, &story.coordinator, 120);
     const struct slot *slot = &story.coordinator.membership.workers[1];
     assert_int_equal(slot->state, SLOT_JOINED);
@@ -90,7 +92,8 @@ static void one_that_was_started_later_gets_the_place_of_the_one_before(void **s
     assert_int_equal(story.coordinator.membership.workers[1].peer, 3);
     assert_int_equal(story.coordinator.workers_lost, 1);
     assert_non_null(strstr(story.transcript.last_error, "another one was started in its place"));
-    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, 5, "it was killed"};
+    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
+                                       "it was killed"};
     launcher_news_apply(&late, &story.coordinator, 120);
     assert_int_equal(story.coordinator.workers_lost, 1);
     coordinator_finish(&story.coordinator);
@@ -103,7 +106,8 @@ static void one_that_was_started_earlier_takes_no_place_from_a_later_one(void **
     struct story story;
     story_open(&story, "ring", 2, 0);
     story.coordinator.is_launched = true;
-    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, 5, "it was killed"};
+    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
+                                       "it was killed"};
     launcher_news_apply(&news, &story.coordinator, 100);
     assert_int_equal(story.transcript.awaited_count, 1);
     join_launched(&story, 3, 1, 6);
