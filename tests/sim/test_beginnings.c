@@ -287,8 +287,10 @@ static void judge_massacre(void)
     }
     uint32_t lost = cluster.workers_lost, killed = launcher.workers_killed;
     // One that is killed before it has joined, in the place of another one, may not be missed.
-    // Nor is one whose end is told when the next one is there.
-    bool are_all = !cluster.has_gathered || !are_told || lost + count_killed_when_done() >= killed;
+    // Nor is one whose end is told when the next one is there, or when the job has failed.
+    bool may_miss = !cluster.has_gathered || !are_told ||
+                    (massacre.late_ns > 0 && cluster.verdict != STATUS_OK);
+    bool are_all = may_miss || lost + count_killed_when_done() >= killed;
     if (lost > killed || !are_all) {
         story_say("%u workers are lost, and %u were killed", lost, killed);
         fail_with_story("not each worker that was killed counts as lost, once");
