@@ -4,6 +4,7 @@
 #include "common/base/signals.h"
 #include "common/job/job_resolve.h"
 #include "common/security/security.h"
+#include "common/service/launch_number.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
 #include "common/trace/trace.h"
@@ -83,6 +84,7 @@ static enum status run_shard(const struct ps_options *options, double stall_warn
         .port_range = options->port_range,
         .security = security,
         .number = options->shard,
+        .launch = launch_number_read(getenv),
         .trace = trace,
         .notify = notify,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),

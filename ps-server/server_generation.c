@@ -92,7 +92,8 @@ bool server_goes_on(struct server *server)
     if (server->coordinator.state != COORDINATOR_RENEWING) {
         return false;
     }
-    ended_leave(&server->ended, &server->returning, &server->coordinator, clock_now_ms());
+    ended_leave(&server->ended, &server->returning, server->options->job, &server->coordinator,
+                clock_now_ms());
     returning_settle(&server->returning, &server->coordinator);
     if (!generation_has_enough(&server->coordinator, why, sizeof(why))) {
         fail_after_all(server, STATUS_UNREACHABLE, why);

@@ -4,6 +4,7 @@
 #include "common/base/signals.h"
 #include "common/job/job_modes.h"
 #include "common/security/security.h"
+#include "common/service/launch_number.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
 #include "common/trace/trace.h"
@@ -153,6 +154,7 @@ static enum status join_and_train(const struct worker_options *options,
         .security = security,
         .has_rank = options->has_rank,
         .rank = options->rank,
+        .launch = launch_number_read(getenv),
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
         .stall_warn_ms = (uint32_t)(1000 * options->stall_warn),
         .notify = notify,

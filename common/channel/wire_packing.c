@@ -17,7 +17,8 @@
     X(parameters)         \
     X(choices_digest)     \
     X(tensor_count)       \
-    X(cores)
+    X(cores)              \
+    X(launch)
 
 #define MEMBER_TEXTS(X) \
     X(host)             \

@@ -54,6 +54,7 @@ struct wire_member {
     const char *optimizer; // BACK: what a program of its own says of it, as READY's text
     const char *figures;   // READY of a worker: M,M,M/D,D,D of its pixels; "": they have none
     const char *loopback;  // JOIN: such an address, to listen on for workers; "": it is another one
+    uint32_t launch;       // JOIN, BACK: see launch_number.h; 0: not known
 };
 
 /* What a worker did since its last report of the same kind. Times in nanoseconds. */

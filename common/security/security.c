@@ -131,6 +131,13 @@ bool security_is_local(const char *endpoint)
     return security_is_local_address(host);
 }
 
+const char *security_told_loopback(const char *coordinator, const char *address)
+{
+    bool is_reached_so =
+        strncmp(coordinator, "tcp://", strlen("tcp://")) == 0 && security_is_local(coordinator);
+    return security_is_local_address(address) && !is_reached_so ? address : "";
+}
+
 /* NULL, or what the keys lack. */
 static const char *find_lack(const struct keys *keys, enum security_role role)
 {

@@ -2,12 +2,18 @@
 #include "deploy/launch/launch_ends.h"
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/job/carriers.h"
+#include "deploy/launch/join_line.h"
 #include "deploy/launch/own_program.h"
 #include "deploy/launch/restart.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+
+#define SUBJECT_BYTES (MEMBER_NAME_BYTES + 24)
 
 /* A line, which the coordinator counts likewise. */
 static void tell_line(struct launch *launch, const char *line)
@@ -52,13 +58,40 @@ static bool is_anybody_left(const struct launch *launch)
     return restart_is_planned(launch);
 }
 
+/* "worker 3 launch 17": the member, and which of the processes that were started for it. */
+static void name_process(const struct member *member, char ret_subject[SUBJECT_BYTES])
+{
+    if (member->launch == 0) {
+        snprintf(ret_subject, SUBJECT_BYTES, "%s", member->name);
+        return;
+    }
+    snprintf(ret_subject, SUBJECT_BYTES, "%s launch %u", member->name, member->launch);
+}
+
 /* Tells a coordinator that has come back of a member that the job had gone on without. */
 static void tell_over(struct launch *launch, const struct member *member)
 {
-    char line[2 * MEMBER_NAME_BYTES + 64];
-    snprintf(line, sizeof(line), "over %s %s was lost before the coordinator", member->name,
+    char subject[SUBJECT_BYTES], line[SUBJECT_BYTES + MEMBER_NAME_BYTES + 64];
+    name_process(member, subject);
+    snprintf(line, sizeof(line), "over %s %s was lost before the coordinator", subject,
              member->name);
     tell_line(launch, line);
+}
+
+/* Says once that a lost worker is not started again, and what can be done. */
+static void say_unplaced(const struct launch *launch, struct member *member)
+{
+    char *join = malloc(JOIN_LINE_BYTES);
+    if (!member->is_unplaced) {
+        bool may_join = join != NULL && join_line_write(launch, join);
+        log_warn("%s is not started again: %s, where it ran, is lost, and no other host has a free "
+                 "slot; the job goes on without it. Hosts with more slots (HOST:SLOTS) leave room "
+                 "for that%s%s",
+                 member->name, launch->launcher->crew.links[member->host].name,
+                 may_join ? "; " : "", may_join ? join : "");
+    }
+    member->is_unplaced = true;
+    free(join);
 }
 
 /* Tells the coordinator how a member ended, unless that follows from what it was told before. */
@@ -66,7 +99,8 @@ static void note_end(struct launch *launch, size_t index)
 {
     struct member *member = &launch->members.list[index];
     const struct member *coordinator = &launch->members.list[0];
-    char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES], sentence[OPTION_ERROR_BYTES], kind[64];
+    char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES], sentence[OPTION_ERROR_BYTES];
+    char kind[SUBJECT_BYTES + 16], subject[SUBJECT_BYTES];
     bool is_killed = member_was_killed(member);
     bool is_well = !is_killed && WEXITSTATUS(member->result) == 0;
     bool is_own = index >= launch->placement.server_count && launch->options->program != NULL;
@@ -82,15 +116,22 @@ static void note_end(struct launch *launch, size_t index)
     members_explain_end(&launch->members, index, end, sizeof(end));
     snprintf(sentence, sizeof(sentence), "%s %s", member->name,
              is_well ? OWN_PROGRAM_LEFT_NOT : end);
+    if (job_may_go_on(&launch->job) && restart_lacks_slot(launch, member)) {
+        size_t used = strlen(sentence);
+        snprintf(sentence + used, sizeof(sentence) - used,
+                 "; it is not started again, as no other host has a free slot");
+        say_unplaced(launch, member);
+    }
     // A program's own failure is no loss that the others go on from.
     bool may_go_on =
         may_be_done_without(launch, index) && (is_killed || !job_may_commit(&launch->job));
+    name_process(member, subject);
     snprintf(kind, sizeof(kind), "%s %s",
              restart_find_place(launch, member)              ? "again"
              : launch->is_returning && may_go_on && !is_well ? "lost"
              : is_killed                                     ? "killed"
                                                              : "ended",
-             member->name);
+             subject);
     launch_tell(launch, kind, sentence, member);
     if (may_go_on) {
         launch->cause[0] = '\0'; // whatever ends the job is yet to come

@@ -6,6 +6,7 @@
 #include "common/base/new_file.h"
 #include "common/base/printable.h"
 #include "common/job/faults.h"
+#include "common/service/launch_number.h"
 #include "deploy/launch/log_tail.h"
 #include "deploy/system/process.h"
 
@@ -70,15 +71,35 @@ static enum status fill_list(const char *const *from, const char **to)
     return from[count] == NULL ? STATUS_OK : STATUS_INVALID;
 }
 
+/* What the program gets, and behind that which of the starts it is. `number` is borrowed. */
+static enum status fill_environment(const struct member_start *start, const char *number,
+                                    const char **to)
+{
+    enum status status = fill_list(start->environment, to);
+    size_t count = 0;
+    while (to[count] != NULL) {
+        count++;
+    }
+    if (status != STATUS_OK || count == AGENT_LIST_MAX) {
+        return STATUS_INVALID;
+    }
+    to[count] = number;
+    to[count + 1] = NULL;
+    return STATUS_OK;
+}
+
 enum status members_start(struct members *members, size_t index, const struct member_start *start)
 {
     struct member *member = &members->list[index];
     const struct host_link *link = &members->crew->links[start->host];
-    char directory[MEMBER_LOG_BYTES];
+    char directory[MEMBER_LOG_BYTES], number[sizeof(LAUNCH_NUMBER_VARIABLE) + 12];
     if (member->log_fd >= 0) {
         close(member->log_fd); // of the process before this one
     }
-    *member = (struct member){.log_fd = -1};
+    *member = (struct member){
+        .log_fd = -1,
+        .launch = launch_number_make(crew_take_ids(members->crew, 1) + 1, (uint32_t)index)};
+    snprintf(number, sizeof(number), LAUNCH_NUMBER_VARIABLE "=%u", member->launch);
     snprintf(member->name, sizeof(member->name), "%s", start->name);
     snprintf(member->log, sizeof(member->log), "%s", start->log);
     member->log_from = log_tail_end(member->log);
@@ -100,7 +121,7 @@ enum status members_start(struct members *members, size_t index, const struct me
     };
     status = fill_list(start->argv, message.argv);
     if (status == STATUS_OK) {
-        status = fill_list(start->environment, message.environment);
+        status = fill_environment(start, number, message.environment);
     }
     if (status != STATUS_OK || link->state != HOST_LINK_UP) {
         log_error("%s cannot be started on %s: %s", start->name, link->name,

@@ -23,6 +23,7 @@ struct member {
     bool is_started, is_over;
     bool is_lost;         // over because its host was lost
     uint32_t pid;         // on its host; 0: not known
+    uint32_t launch;      // which of the launcher's starts it is (launch_number.h); 0: none
     int stopped;          // by this signal; 0: it runs
     uint64_t stopped_ms;  // since when
     uint64_t alive_ms;    // its last sign of life; 0: none is due
@@ -36,6 +37,7 @@ struct member {
     bool is_replacement;  // then, for a join of --fault
     bool is_offered;      // the coordinator was told that it can be started again; no answer yet
     bool is_again;        // it was started again
+    bool is_unplaced;     // it was said that no host has a slot for it
     bool is_missed;       // its program's job was completed without it
 };
 

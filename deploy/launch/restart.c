@@ -85,10 +85,9 @@ static uint32_t count_running(const struct launch *launch)
     return count;
 }
 
-/* Gives a worker a free slot of a host that is there. False: there is none. */
-static bool move_worker(struct launch *launch, uint32_t rank)
+/* Finds a free slot of a host that is there. False: there is none. */
+static bool find_slot(const struct launch *launch, size_t *ret_host, uint32_t *ret_slot)
 {
-    struct placement *placement = &launch->placement;
     const struct hosts *hosts = &launch->launcher->hosts;
     for (size_t host = 0; host < hosts->count; host++) {
         if (launch->launcher->crew.links[host].state != HOST_LINK_UP) {
@@ -96,15 +95,29 @@ static bool move_worker(struct launch *launch, uint32_t rank)
         }
         for (uint32_t slot = 0; slot < hosts->list[host].slots; slot++) {
             if (!is_taken(launch, host, slot)) {
-                uint32_t *size = &placement->local_size[host];
-                placement->host_of_worker[rank] = host;
-                placement->local_rank[rank] = slot;
-                *size = slot + 1 > *size ? slot + 1 : *size;
+                *ret_host = host;
+                *ret_slot = slot;
                 return true;
             }
         }
     }
     return false;
+}
+
+/* Gives a worker a free slot of a host that is there. False: there is none. */
+static bool move_worker(struct launch *launch, uint32_t rank)
+{
+    struct placement *placement = &launch->placement;
+    size_t host;
+    uint32_t slot;
+    if (!find_slot(launch, &host, &slot)) {
+        return false;
+    }
+    placement->host_of_worker[rank] = host;
+    placement->local_rank[rank] = slot;
+    uint32_t *size = &placement->local_size[host];
+    *size = slot + 1 > *size ? slot + 1 : *size;
+    return true;
 }
 
 /* Joins of --fault that still need a worker. */
@@ -118,6 +131,18 @@ static uint32_t count_joins(const struct launch *launch)
 bool restart_may_start_workers(const struct launch *launch)
 {
     return launch->options->restarts > 0 || count_joins(launch) > 0;
+}
+
+bool restart_lacks_slot(const struct launch *launch, const struct member *member)
+{
+    const struct member *coordinator = &launch->members.list[0];
+    size_t host;
+    uint32_t slot;
+    return member->is_lost && launch->has_begun && launch->interrupts == 0 && !launch->is_ending &&
+           (size_t)(member - launch->members.list) >= launch->placement.server_count &&
+           !coordinator->is_over && count_running(launch) >= launch->job.min_workers &&
+           (restart_plans_have_room(launch, member) || count_joins(launch) > 0) &&
+           !find_slot(launch, &host, &slot);
 }
 
 void restart_plan_worker(struct launch *launch, struct member *member)

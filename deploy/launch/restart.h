@@ -28,6 +28,10 @@ bool restart_may_start_workers(const struct launch *launch);
  * join of --fault it is started soon, whatever --restarts says: it waits for its turn. */
 void restart_plan_worker(struct launch *launch, struct member *member);
 
+/* Whether a worker that was lost with its host, and that the job goes on without, would be started
+ * again if another host had a free slot. */
+bool restart_lacks_slot(const struct launch *launch, const struct member *member);
+
 /* Finds where a member that was killed, or asked to end before the job has begun, could be started
  * again if the coordinator has a place for it: a worker whose host is lost is moved to another one.
  * Until the coordinator has answered, a restart is kept for the member. False: it is not started

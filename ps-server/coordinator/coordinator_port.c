@@ -44,6 +44,21 @@ static void send_slots(const struct coordinator_port *port, const struct slot *s
     }
 }
 
+void coordinator_port_refuse(const struct coordinator_port *port, uint64_t peer, const char *host,
+                             uint64_t process_id, enum status reason, const char *sentence)
+{
+    coordinator_port_say(port, true, "refused a member (host %s, pid %llu): %s", host,
+                         (unsigned long long)process_id, sentence);
+    coordinator_port_tell_refused(port, peer, reason, sentence);
+}
+
+void coordinator_port_tell_refused(const struct coordinator_port *port, uint64_t peer,
+                                   enum status reason, const char *told)
+{
+    struct message refusal = {.kind = MESSAGE_REFUSE, .reason = reason, .text = told};
+    coordinator_port_send(port, peer, &refusal);
+}
+
 void coordinator_port_send_workers(const struct coordinator_port *port,
                                    const struct membership *membership,
                                    const struct message *message)

@@ -20,6 +20,12 @@ enum presence coordinator_port_look(const struct coordinator_port *port, struct 
 void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
                            const struct message *message);
 
+/* Sends a refusal, and logs it, with whose it is, or not. It reveals nothing about the job. */
+void coordinator_port_refuse(const struct coordinator_port *port, uint64_t peer, const char *host,
+                             uint64_t process_id, enum status reason, const char *sentence);
+void coordinator_port_tell_refused(const struct coordinator_port *port, uint64_t peer,
+                                   enum status reason, const char *told);
+
 /* Sends to every member that has joined and is not gone; to workers first. */
 void coordinator_port_send_workers(const struct coordinator_port *port,
                                    const struct membership *membership,

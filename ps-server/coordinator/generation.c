@@ -243,13 +243,15 @@ void generation_begin(const struct generation *generation, struct coordinator *c
         slot->peer = generation->workers[i].peer;
         slot->has_commit = generation->workers[i].has_commit;
         slot->is_new = generation->workers[i].is_new;
+        slot->launch = generation->workers[i].launch;
         slot->sighting = generation->workers[i].sighting;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
     for (uint32_t i = 0; i < membership->server_count; i++) {
         uint32_t thread = i / generation->server_count, process = i % generation->server_count;
         struct slot *slot = &membership->servers[i];
-        slot->number = generation->servers[process] + thread * JOB_SERVERS_MAX;
+        slot->number = generation->servers[process].number + thread * JOB_SERVERS_MAX;
+        slot->launch = generation->servers[process].launch;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
 }

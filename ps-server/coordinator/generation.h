@@ -59,15 +59,22 @@ struct generation_worker {
     uint64_t peer;   // of its connection before
     bool has_commit; // see membership.h
     bool is_new;     // likewise
+    uint32_t launch; // likewise
     struct sighting sighting;
+};
+
+/* A server process that has one. */
+struct generation_server {
+    uint32_t number;
+    uint32_t launch; // see membership.h
 };
 
 struct generation {
     uint32_t number;                   // from 1: the first one has none of these
     struct generation_worker *workers; // (process_count) in the order of numbers; owned
     uint32_t process_count;
-    uint32_t places;   // worker processes that the job began with
-    uint32_t *servers; // (server_count) numbers of its server processes; owned
+    uint32_t places;                   // worker processes that the job began with
+    struct generation_server *servers; // (server_count) owned
     uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t checkpoint_step;    // of the last checkpoint on the disk; 0: none is known

@@ -41,6 +41,7 @@ static void list_slots(const struct coordinator *last, bool has_commit,
                                            .peer = slot->peer,
                                            .has_commit = has_commit,
                                            .is_new = slot->is_new,
+                                           .launch = slot->launch,
                                            .sighting = slot->sighting};
         }
     }
@@ -65,6 +66,7 @@ static enum status list_workers(const struct coordinator *last, struct generatio
             (struct generation_worker){.number = newcomer->number,
                                        .peer = newcomer->peer,
                                        .is_new = true,
+                                       .launch = newcomer->launch,
                                        .sighting = newcomer->sighting};
     }
     if (!job_may_commit(last->job)) {
@@ -85,7 +87,8 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     }
     for (uint32_t i = 0; i < processes; i++) {
         if (generation_server_is_left(membership, processes, i, NULL)) {
-            generation->servers[generation->server_count++] = membership->servers[i].number;
+            generation->servers[generation->server_count++] = (struct generation_server){
+                membership->servers[i].number, membership->servers[i].launch};
         }
     }
     return STATUS_OK;

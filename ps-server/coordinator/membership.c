@@ -130,6 +130,9 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     slot->closed_ms = 0; // of a newcomer, which has come by another connection
     slot->host_id = member->host_id;
     slot->process_id = member->process_id;
+    slot->launch = member->launch;
+    snprintf(slot->loopback, sizeof(slot->loopback), "%s",
+             member->loopback != NULL ? member->loopback : "");
     slot->cores = member->cores;
     slot->sighting =
         (struct sighting){.host_id = member->host_id, .process_id = member->process_id};
@@ -217,6 +220,20 @@ struct sender membership_called(const struct membership *membership, enum member
 {
     struct slots slots = slots_of(membership, role);
     return membership_member(membership, role, find_number(slots.list, slots.count, number));
+}
+
+struct sender membership_started(const struct membership *membership, enum member_role role,
+                                 uint32_t launch, uint32_t server_stride)
+{
+    struct slots slots = slots_of(membership, role);
+    uint32_t index = 0;
+    while (launch != 0 && index < slots.count && slots.list[index].launch != launch) {
+        index++;
+    }
+    if (launch == 0 || index == slots.count) {
+        return (struct sender){NULL, role, slots.count};
+    }
+    return membership_member(membership, role, index % stride_of(slots, role, server_stride));
 }
 
 struct sender membership_next_of(const struct membership *membership, const struct sender *member,

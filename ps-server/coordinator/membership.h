@@ -14,10 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MEMBERSHIP_HOST_BYTES   64
-#define MEMBERSHIP_PLACE_BYTES  800
-#define MEMBERSHIP_DIGEST_BYTES 65
-#define MEMBERSHIP_ERROR_BYTES  512
+#define MEMBERSHIP_HOST_BYTES     64
+#define MEMBERSHIP_PLACE_BYTES    800
+#define MEMBERSHIP_LOOPBACK_BYTES 64
+#define MEMBERSHIP_DIGEST_BYTES   65
+#define MEMBERSHIP_ERROR_BYTES    512
 
 /* Why a peer may not join. */
 struct membership_refusal {
@@ -42,8 +43,11 @@ struct slot {
     uint32_t number; // by which the member asks for the slot, and by which messages call it
     uint64_t peer;   // of its control connection; of a FREE slot: in the generation before
     uint64_t host_id, process_id;
+    uint32_t launch; // which of a launcher's starts its process is; 0: not known. Of a FREE slot:
+                     // of the process that had it in the generation before
     char host[MEMBERSHIP_HOST_BYTES];
-    char place[MEMBERSHIP_PLACE_BYTES]; // of its data socket
+    char place[MEMBERSHIP_PLACE_BYTES];       // of its data socket
+    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // where that is, if others reach it on its host alone
     char device[32];
     char digest[MEMBERSHIP_DIGEST_BYTES];   // of its parameters: first, then last
     unsigned char gpu[WIRE_NCCL_GPU_BYTES]; // of a worker, where NCCL is used
@@ -122,6 +126,10 @@ struct sender membership_member(const struct membership *membership, enum member
 /* The member that is called by this number; its slot is NULL if there is none. */
 struct sender membership_called(const struct membership *membership, enum member_role role,
                                 uint32_t number);
+
+/* The first slot of the process that is this start of the launcher; NULL if there is none. */
+struct sender membership_started(const struct membership *membership, enum member_role role,
+                                 uint32_t launch, uint32_t server_stride);
 
 /* The next slot of the same process, which is that of a server's next thread; its slot is NULL if
  * there is none, as for a worker. */

@@ -1,7 +1,6 @@
 /* Notes workers that ask to join a running job, and admits them. */
 #include "ps-server/coordinator/newcomers.h"
 
-#include "common/base/printable.h"
 #include "common/job/carriers.h"
 #include "common/job/faults.h"
 #include "common/job/job_modes.h"
@@ -34,7 +33,8 @@ static bool is_taken(const struct coordinator *coordinator, uint32_t number)
             return true;
         }
     }
-    return membership_called(&coordinator->membership, ROLE_WORKER, number).slot != NULL;
+    const struct sender called = membership_called(&coordinator->membership, ROLE_WORKER, number);
+    return called.slot != NULL && called.slot->state != SLOT_GONE;
 }
 
 /* The number that it asks for, or the lowest one that nobody has: a worker that was lost may come
@@ -91,8 +91,9 @@ static uint32_t count_places(const struct coordinator *coordinator)
 /* NULL, or why the job takes no more workers. */
 static const char *why_full(const struct coordinator *coordinator)
 {
-    uint64_t processes =
-        (uint64_t)coordinator->membership.worker_count + coordinator->newcomers.count;
+    const struct membership *membership = &coordinator->membership;
+    uint64_t gone = membership_count(membership->workers, membership->worker_count, SLOT_GONE);
+    uint64_t processes = membership->worker_count - gone + coordinator->newcomers.count;
     if (!job_may_go_on(coordinator->job)) {
         return "the job has already begun, and takes no other workers: that needs --on-loss "
                "redeal, or commit for a program of its own";
@@ -104,30 +105,6 @@ static const char *why_full(const struct coordinator *coordinator)
     return coordinator->state < COORDINATOR_CLOSING ? NULL : "the job ends";
 }
 
-/* NULL, or why the workers of a ring that are on other hosts do not reach it. */
-static const char *why_out_of_reach(struct coordinator *coordinator,
-                                    const struct wire_member *member)
-{
-    const struct membership *membership = &coordinator->membership;
-    if (!job_has_mode(coordinator->job, MODE_RING) || job_has_nccl(coordinator->job) ||
-        member->loopback == NULL || member->loopback[0] == '\0') {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        const struct slot *slot = &membership->workers[i];
-        if (slot->state != SLOT_FREE && slot->state != SLOT_GONE &&
-            slot->host_id != member->host_id) {
-            snprintf(coordinator->newcomers.why, sizeof(coordinator->newcomers.why),
-                     "--bind is %.60s, a loopback address, which the workers on other hosts cannot "
-                     "connect to: say --bind 0.0.0.0, or an address of its host that they reach",
-                     member->loopback);
-            printable_make_utf8(coordinator->newcomers.why);
-            return coordinator->newcomers.why;
-        }
-    }
-    return NULL;
-}
-
 /* NULL, or why it gets no place. */
 static const char *why_refused(struct coordinator *coordinator, const struct wire_member *member)
 {
@@ -135,7 +112,12 @@ static const char *why_refused(struct coordinator *coordinator, const struct wir
         return "the job has already begun, and takes no other servers";
     }
     const char *why = why_full(coordinator);
-    return why != NULL ? why : why_out_of_reach(coordinator, member);
+    if (why != NULL || !topology_hides(coordinator->job, &coordinator->membership, member)) {
+        return why;
+    }
+    topology_explain_hidden(member->loopback, coordinator->newcomers.why,
+                            sizeof(coordinator->newcomers.why));
+    return coordinator->newcomers.why;
 }
 
 const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
@@ -155,6 +137,7 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
         *newcomer = (struct newcomer){
             .peer = peer,
             .number = number,
+            .launch = member->launch,
             .sighting = {.host_id = member->host_id, .process_id = member->process_id}};
         coordinator->checkpointing.spare_due_ms = now_ms;
         coordinator_port_say(&coordinator->port, false,
@@ -184,13 +167,27 @@ void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms)
     newcomers->count = kept;
 }
 
+static void drop(struct newcomers *newcomers, struct newcomer *gone)
+{
+    size_t behind = (size_t)(newcomers->list + newcomers->count - (gone + 1));
+    memmove(gone, gone + 1, behind * sizeof(*gone));
+    newcomers->count--;
+}
+
 void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer)
 {
     struct newcomer *gone = find(newcomers, peer);
     if (gone != NULL) {
-        size_t behind = (size_t)(newcomers->list + newcomers->count - (gone + 1));
-        memmove(gone, gone + 1, behind * sizeof(*gone));
-        newcomers->count--;
+        drop(newcomers, gone);
+    }
+}
+
+void newcomers_note_ended(struct newcomers *newcomers, uint32_t launch)
+{
+    for (uint32_t i = newcomers->count; launch != 0 && i-- > 0;) {
+        if (newcomers->list[i].launch == launch) {
+            drop(newcomers, &newcomers->list[i]);
+        }
     }
 }
 

@@ -29,6 +29,7 @@ struct newcomer {
     uint64_t peer;
     uint32_t number; // by which the job will know it
     uint64_t heard_ms;
+    uint32_t launch; // see membership.h
     struct sighting sighting;
 };
 
@@ -49,6 +50,9 @@ void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
 
 /* The connection of a peer was closed: if it is one of them, it is gone, or asks by another one. */
 void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer);
+
+/* A process that a launcher has started has ended: if it is one of them, it is gone. */
+void newcomers_note_ended(struct newcomers *newcomers, uint32_t launch);
 
 /* How many newcomers may have a place now. They are the first of the list. */
 uint32_t newcomers_due(const struct coordinator *coordinator);

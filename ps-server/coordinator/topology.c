@@ -1,6 +1,7 @@
 /* Chooses the all-reduce of ring mode, and lists the addresses that each worker gets. */
 #include "ps-server/coordinator/topology.h"
 
+#include "common/base/printable.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/transport/endpoints.h"
@@ -188,4 +189,53 @@ void topology_places(const struct job *job, const struct membership *membership,
     if (!fits) {
         ret_text[0] = '\0';
     }
+}
+
+/* Whether workers connect to members of a role. */
+static bool is_called(const struct job *job, enum member_role role)
+{
+    return role == ROLE_SERVER || (job_has_mode(job, MODE_RING) && !job_has_nccl(job));
+}
+
+static bool is_elsewhere(const struct slot *slot, uint64_t host_id)
+{
+    return slot->state != SLOT_FREE && slot->state != SLOT_GONE && slot->host_id != host_id;
+}
+
+bool topology_hides(const struct job *job, const struct membership *membership,
+                    const struct wire_member *joining)
+{
+    bool is_loopback = joining->loopback != NULL && joining->loopback[0] != '\0';
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        if (is_loopback && is_called(job, joining->role) &&
+            is_elsewhere(&membership->workers[i], joining->host_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct sender topology_hidden(const struct job *job, const struct membership *membership,
+                              const struct wire_member *joining)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    for (uint32_t k = 0; k < 2 && joining->role == ROLE_WORKER; k++) {
+        struct sender at = membership_member(membership, roles[k], 0);
+        for (; at.slot != NULL; at = membership_member(membership, roles[k], at.index + 1)) {
+            if (is_called(job, roles[k]) && at.slot->loopback[0] != '\0' &&
+                is_elsewhere(at.slot, joining->host_id)) {
+                return at;
+            }
+        }
+    }
+    return (struct sender){NULL, ROLE_WORKER, 0};
+}
+
+void topology_explain_hidden(const char *loopback, char *ret_why, size_t why_size)
+{
+    snprintf(ret_why, why_size,
+             "--bind is %.60s, a loopback address, which the workers on other hosts cannot connect "
+             "to: say --bind 0.0.0.0, or an address of its host that they reach",
+             loopback);
+    printable_make_utf8(ret_why);
 }

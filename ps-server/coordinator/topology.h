@@ -53,4 +53,17 @@ void topology_describe(const struct topology *topology, char *ret_text, size_t t
 void topology_places(const struct job *job, const struct membership *membership,
                      enum all_reduce algorithm, uint32_t rank, char *ret_text, size_t text_size);
 
+/* Whether members on other hosts have to connect to one that joins, which listens at a loopback
+ * address. */
+bool topology_hides(const struct job *job, const struct membership *membership,
+                    const struct wire_member *joining);
+
+/* The same of one that has joined before, if it is the joining one that has to connect to it. Its
+ * slot is NULL if there is none. */
+struct sender topology_hidden(const struct job *job, const struct membership *membership,
+                              const struct wire_member *joining);
+
+/* Why that cannot be, with what helps. */
+void topology_explain_hidden(const char *loopback, char *ret_why, size_t why_size);
+
 #endif

@@ -50,7 +50,22 @@ static bool fill(struct launcher_pipe *pipe)
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* "worker 3 SENTENCE" */
+/* "launch 17 SENTENCE", or the sentence alone. */
+static void parse_launch(const char *text, struct launcher_news *news)
+{
+    static const char word[] = "launch ";
+    news->sentence = text;
+    if (strncmp(text, word, strlen(word)) == 0) {
+        char *end;
+        unsigned long launch = strtoul(text + strlen(word), &end, 10);
+        if (*end == ' ' && launch <= UINT32_MAX) {
+            news->launch = (uint32_t)launch;
+            news->sentence = end + 1;
+        }
+    }
+}
+
+/* "worker 3 launch 17 SENTENCE" */
 static bool parse_member(const char *text, struct launcher_news *news)
 {
     static const struct {
@@ -64,8 +79,11 @@ static bool parse_member(const char *text, struct launcher_news *news)
             unsigned long index = strtoul(text + size, &end, 10);
             news->role = roles[i].role;
             news->index = (uint32_t)index;
-            news->sentence = end + 1;
-            return end != text + size && *end == ' ' && index < JOB_WORKERS_MAX;
+            if (end == text + size || *end != ' ' || index >= JOB_WORKERS_MAX) {
+                return false;
+            }
+            parse_launch(end + 1, news);
+            return true;
         }
     }
     return false;
@@ -123,17 +141,40 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
     return false;
 }
 
+bool launcher_news_find(const struct launcher_news *news, const struct coordinator *coordinator,
+                        struct sender *ret_member)
+{
+    const struct membership *membership = &coordinator->membership;
+    struct sender called = membership_called(membership, news->role, news->index);
+    struct sender started =
+        membership_started(membership, news->role, news->launch, coordinator->job->servers);
+    bool is_other = news->launch != 0 && started.slot == NULL && called.slot != NULL &&
+                    (called.slot->launch != 0 || called.slot->state != SLOT_FREE);
+    *ret_member = started.slot != NULL ? started : called;
+    if (is_other) {
+        ret_member->slot = NULL;
+    }
+    return !is_other;
+}
+
 static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
                       uint64_t now_ms)
 {
     enum status verdict = coordinator->verdict;
     bool is_over = coordinator->state >= COORDINATOR_CLOSING;
-    struct membership *membership = &coordinator->membership;
-    const struct sender culprit = membership_called(membership, news->role, news->index);
+    struct sender culprit;
+    newcomers_note_ended(&coordinator->newcomers, news->launch);
+    bool is_late = !launcher_news_find(news, coordinator, &culprit);
+    bool has_failed = news->kind == LAUNCHER_ENDED && job_may_commit(coordinator->job);
+    if (is_late && !has_failed) {
+        return; // whoever has the place now has nothing to do with it
+    }
     bool knows_better =
         news->kind != LAUNCHER_ENDED && verdict != STATUS_OK && verdict != STATUS_INTERRUPTED;
     if (is_over && !knows_better) {
-        membership_note_ended(membership, &culprit, coordinator->job->servers);
+        if (culprit.slot != NULL) {
+            membership_note_ended(&coordinator->membership, &culprit, coordinator->job->servers);
+        }
         return;
     }
     if (news->kind == LAUNCHER_AGAIN &&
@@ -142,7 +183,6 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
         coordinator_port_await_again(&coordinator->port, culprit.role, culprit.slot->number);
         return;
     }
-    bool has_failed = news->kind == LAUNCHER_ENDED && job_may_commit(coordinator->job);
     if (culprit.slot == NULL && coordinator->generation != NULL && !has_failed) {
         return; // the job goes on without it already
     }

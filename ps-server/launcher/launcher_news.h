@@ -10,6 +10,10 @@
  *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
  *     again worker 2 SENTENCE    the same, and the launcher can start it again
  *
+ * Between member and sentence the launcher says which of its starts the process was: `launch 17`
+ * (common/service/launch_number.h). The line and what processes say come by different ways, and the
+ * line may be the slower one: whoever has the place by then may be another process.
+ *
  * A coordinator that was started in the place of a lost one also hears, until training goes on
  * (ps-server/returning/ended.h):
  *
@@ -46,6 +50,7 @@ struct launcher_news {
     enum launcher_news_kind kind;
     enum member_role role; // for those that name a member
     uint32_t index;        // the same
+    uint32_t launch;       // of the process that ended; 0: not known
     const char *sentence;  // borrowed until the next call
 };
 
@@ -62,6 +67,12 @@ void launcher_pipe_init(struct launcher_pipe *pipe, int fd);
 /* Takes the next line, or the end of the pipe. Returns false if there is neither. Does not wait.
  * Skips lines of unknown kinds. */
 bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_news);
+
+/* Finds the member that has ended: that process, or the place that it was started for, if nobody
+ * has that. The slot is NULL if there is none. False: another process has the place, so the news
+ * comes late. */
+bool launcher_news_find(const struct launcher_news *news, const struct coordinator *coordinator,
+                        struct sender *ret_member);
 
 /* Ends the job if the news requires it. A member that was killed becomes the reason of a failed
  * job, whatever was reported before, unless the job was interrupted. Pure. */

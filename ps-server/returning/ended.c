@@ -3,27 +3,39 @@
 
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Where a number's kind is kept; NULL: there is no such number. */
-static unsigned char *place_of(struct ended *ended, enum member_role role, uint32_t number)
+/* The places of a role. */
+struct places {
+    struct ended_place *list; // (count)
+    uint32_t count;
+};
+
+static struct places places_of(struct ended *ended, enum member_role role)
 {
-    bool is_worker = role == ROLE_WORKER;
-    uint32_t count = is_worker ? sizeof(ended->workers) : sizeof(ended->servers);
-    return number >= count ? NULL : is_worker ? &ended->workers[number] : &ended->servers[number];
+    return role == ROLE_WORKER ? (struct places){ended->workers, JOB_WORKERS_MAX}
+                               : (struct places){ended->servers, JOB_SERVERS_MAX + 1};
+}
+
+/* What is kept about a number; NULL: there is no such number. */
+static struct ended_place *place_of(struct ended *ended, enum member_role role, uint32_t number)
+{
+    struct places places = places_of(ended, role);
+    return number < places.count ? &places.list[number] : NULL;
 }
 
 static void note(struct ended *ended, const struct launcher_news *news, enum ended_kind kind)
 {
-    unsigned char *place = place_of(ended, news->role, news->index);
-    if (place == NULL) {
+    struct ended_place *place = place_of(ended, news->role, news->index);
+    if (place == NULL || launch_number_follows(place->launch, news->launch)) {
         return;
     }
-    *place = (unsigned char)kind;
+    *place = (struct ended_place){kind, news->launch};
     ended->has_any = true;
     bool is_lost = kind == ENDED_LOST;
     if (ended->sentence[0] == '\0' || (is_lost && !ended->says_lost)) {
@@ -60,8 +72,10 @@ static bool is_back(const struct coordinator *coordinator, struct sender first)
 static bool take_while_back(struct ended *ended, const struct returning *returning,
                             struct coordinator *coordinator, const struct launcher_news *news)
 {
-    const struct sender called =
-        membership_called(&coordinator->membership, news->role, news->index);
+    struct sender called;
+    if (!launcher_news_find(news, coordinator, &called)) {
+        return true; // another process is back with this number
+    }
     if (called.slot != NULL && called.slot->state != SLOT_FREE) {
         return false; // it was back
     }
@@ -112,16 +126,26 @@ static bool is_number_back(const struct coordinator *coordinator, enum member_ro
     return false;
 }
 
+/* The numbers of the launcher's processes, and the one behind the last. */
+static uint32_t first_number(const struct job *own, enum member_role role)
+{
+    return role == ROLE_WORKER ? 0 : job_first_server(own);
+}
+
+static uint32_t end_number(const struct job *own, enum member_role role)
+{
+    return first_number(own, role) +
+           (role == ROLE_WORKER ? job_carriers(own).processes : own->servers);
+}
+
 /* Whether all processes of the launcher that run are back. */
 static bool are_running_back(struct ended *ended, const struct job *own,
                              const struct coordinator *coordinator, enum member_role role)
 {
-    bool is_worker = role == ROLE_WORKER;
-    uint32_t first = is_worker ? 0 : job_first_server(own);
-    uint32_t count = is_worker ? job_carriers(own).processes : own->servers;
-    for (uint32_t number = first; number < first + count; number++) {
-        const unsigned char *kind = place_of(ended, role, number);
-        if ((kind == NULL || *kind == ENDED_NOT) && !is_number_back(coordinator, role, number)) {
+    for (uint32_t number = first_number(own, role); number < end_number(own, role); number++) {
+        const struct ended_place *place = place_of(ended, role, number);
+        if ((place == NULL || place->kind == ENDED_NOT) &&
+            !is_number_back(coordinator, role, number)) {
             return false;
         }
     }
@@ -129,13 +153,13 @@ static bool are_running_back(struct ended *ended, const struct job *own,
 }
 
 /* How many of a role may be missing. */
-static uint32_t count_lost(const struct ended *ended, enum member_role role)
+static uint32_t count_lost(struct ended *ended, enum member_role role)
 {
-    const unsigned char *kinds = role == ROLE_WORKER ? ended->workers : ended->servers;
-    uint32_t count = role == ROLE_WORKER ? sizeof(ended->workers) : sizeof(ended->servers);
+    struct places places = places_of(ended, role);
     uint32_t lost = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        lost += kinds[i] == ENDED_LOST || kinds[i] == ENDED_AWAITED;
+    for (uint32_t i = 0; i < places.count; i++) {
+        enum ended_kind kind = places.list[i].kind;
+        lost += kind == ENDED_LOST || kind == ENDED_AWAITED;
     }
     return lost;
 }
@@ -143,8 +167,10 @@ static uint32_t count_lost(const struct ended *ended, enum member_role role)
 /* Whether the member of a slot has ended. Its BACK may have waited here since before it did. */
 static bool has_ended(struct ended *ended, enum member_role role, const struct slot *slot)
 {
-    const unsigned char *kind = place_of(ended, role, slot->number);
-    return kind != NULL && (*kind == ENDED_LOST || *kind == ENDED_OVER);
+    const struct ended_place *place = place_of(ended, role, slot->number);
+    bool is_it = place != NULL &&
+                 (slot->state == SLOT_FREE || place->launch == 0 || place->launch == slot->launch);
+    return is_it && (place->kind == ENDED_LOST || place->kind == ENDED_OVER);
 }
 
 /* Whether all members of a role that may come are back. One whose answer is due is not back yet. */
@@ -188,8 +214,8 @@ static bool awaits_any(struct ended *ended, const struct coordinator *coordinato
 {
     struct sender at = membership_member(&coordinator->membership, role, 0);
     for (; at.slot != NULL; at = membership_member(&coordinator->membership, role, at.index + 1)) {
-        const unsigned char *kind = place_of(ended, role, at.slot->number);
-        if (at.slot->state == SLOT_FREE && kind != NULL && *kind == ENDED_AWAITED) {
+        const struct ended_place *place = place_of(ended, role, at.slot->number);
+        if (at.slot->state == SLOT_FREE && place != NULL && place->kind == ENDED_AWAITED) {
             return true;
         }
     }
@@ -244,7 +270,53 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
     }
 }
 
-void ended_leave(struct ended *ended, const struct returning *returning,
+/* The next number, from this one on, of a process of the launcher that runs and has not come.
+ * Behind the last one if there is none. */
+static uint32_t next_missing(struct ended *ended, const struct job *own,
+                             const struct coordinator *coordinator, enum member_role role,
+                             uint32_t number)
+{
+    uint32_t end = end_number(own, role);
+    for (; number < end; number++) {
+        const struct ended_place *place = place_of(ended, role, number);
+        const struct sender at = membership_called(&coordinator->membership, role, number);
+        bool has_come = at.slot != NULL && at.slot->state != SLOT_FREE;
+        if ((place == NULL || place->kind == ENDED_NOT) && !has_come) {
+            return number;
+        }
+    }
+    return end;
+}
+
+/* Where numbers are not certain: those that run and have not come get the free places, by their
+ * numbers. The others are of members that have ended, if there are no more of them than that. */
+static void leave_by_count(struct ended *ended, const struct job *own,
+                           struct coordinator *coordinator, enum member_role role, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t end = end_number(own, role), count = count_processes(coordinator, role);
+    uint32_t first = next_missing(ended, own, coordinator, role, first_number(own, role));
+    uint32_t numbers[JOB_WORKERS_MAX], listed = 0, given = 0, free_places = 0;
+    for (uint32_t at = first; at < end; at = next_missing(ended, own, coordinator, role, at + 1)) {
+        numbers[listed++] = at;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        free_places += membership_member(membership, role, i).slot->state == SLOT_FREE;
+    }
+    if (free_places < listed || free_places - listed > count_lost(ended, role)) {
+        return; // some are known to others than the launcher
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sender at = membership_member(membership, role, i);
+        if (at.slot->state == SLOT_FREE && given < listed) {
+            at.slot->number = numbers[given++];
+        } else if (at.slot->state == SLOT_FREE) {
+            generation_note_lost(coordinator, &at, now_ms);
+        }
+    }
+}
+
+void ended_leave(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms)
 {
     static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
@@ -252,6 +324,8 @@ void ended_leave(struct ended *ended, const struct returning *returning,
     for (uint32_t i = 0; i < 2 && ended->has_any && coordinator->is_returned; i++) {
         if (is_certain(returning, roles[i])) {
             give_up(ended, true, coordinator, roles[i], &culprit, now_ms);
+        } else {
+            leave_by_count(ended, own, coordinator, roles[i], now_ms);
         }
     }
     memset(ended, 0, sizeof(*ended));

@@ -37,11 +37,17 @@ enum ended_kind {
     ENDED_AWAITED, // another one is started in its place
 };
 
+/* The process that was started last for a number, of those that have ended. */
+struct ended_place {
+    enum ended_kind kind;
+    uint32_t launch; // see membership.h; 0: not known
+};
+
 /* Zeroed: none. */
 struct ended {
     bool has_any;
-    unsigned char workers[JOB_WORKERS_MAX]; // by number, an ended_kind
-    unsigned char servers[JOB_SERVERS_MAX + 1];
+    struct ended_place workers[JOB_WORKERS_MAX]; // by number
+    struct ended_place servers[JOB_SERVERS_MAX + 1];
     char sentence[COORDINATOR_REASON_BYTES]; // of the first that is LOST, or OVER if none is
     bool says_lost;
 };
@@ -57,8 +63,10 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
                  struct coordinator *coordinator, uint64_t now_ms);
 
 /* For when the next generation begins for another reason, before all are back: gives up the members
- * that are certain to be lost, so that it has no place for them. */
-void ended_leave(struct ended *ended, const struct returning *returning,
+ * that are certain to be lost, so that it has no place for them. Where numbers are not certain, it
+ * has places with the numbers of the launcher's processes that run, if the others can be told by
+ * counting. `own` as for ended_judge. */
+void ended_leave(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms);
 
 #endif

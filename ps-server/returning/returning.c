@@ -79,7 +79,7 @@ enum status returning_generation(const struct message *back, const struct job *j
         next.workers[i].number = i; // until it says another one
     }
     for (uint32_t i = 0; i < next.server_count; i++) {
-        next.servers[i] = job_first_server(job) + i; // likewise
+        next.servers[i].number = job_first_server(job) + i; // likewise
     }
     struct recovery *last = &next.recoveries[next.recovery_count - 1];
     snprintf(last->reason, sizeof(last->reason), "the coordinator was %s",
@@ -318,7 +318,7 @@ static void set_number(struct generation *generation, const struct sender *at, u
     if (at->role == ROLE_WORKER) {
         generation->workers[at->index].number = number;
     } else if (at->index < generation->server_count) {
-        generation->servers[at->index] = number;
+        generation->servers[at->index].number = number;
     }
 }
 

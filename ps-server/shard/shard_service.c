@@ -7,6 +7,7 @@
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
+#include "common/security/security.h"
 #include "common/transport/endpoints.h"
 #include "ps-server/shard/frame_limit.h"
 #include "ps-server/shard/service_state.h"
@@ -312,7 +313,9 @@ static enum status join(struct service *service, char *place, char *host, size_t
                  .host_id = transport_host_id(),
                  .host = host,
                  .process_id = (uint64_t)getpid(),
-                 .endpoints = place},
+                 .endpoints = place,
+                 .loopback = security_told_loopback(options->coordinator, options->address),
+                 .launch = options->launch},
         .notify = options->notify,
         .stall_warn_ms = options->stall_warn_ms,
         .outlast_ms = options->outlast_ms,

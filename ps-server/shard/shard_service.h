@@ -20,6 +20,7 @@ struct shard_service_options {
     const char *port_range;          // "": any port
     const struct security *security; // borrowed
     uint32_t number; // by which it joins: of its shard, as long as the job has lost no server
+    uint32_t launch; // which of a launcher's starts its process is (launch_number.h); 0: of none
     uint32_t join_timeout_ms;
     uint32_t outlast_ms; // of one that was in the job before: how long it waits if the coordinator
                          // is lost while it joins; 0: not

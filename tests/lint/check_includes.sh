@@ -33,11 +33,11 @@ worker/device           common/base
 
 ps-server/shard/remedy  common/job
 ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device ps-server/shard/remedy
-ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/channel ps-server/shard
+ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/service common/channel ps-server/shard
 ps-server/record        common/base common/optimizer common/job common/live common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/launcher      common/base common/transport common/job common/channel ps-server/coordinator
-ps-server/returning     common/base common/job common/channel ps-server/coordinator ps-server/launcher
+ps-server/returning     common/base common/job common/service common/channel ps-server/coordinator ps-server/launcher
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
 ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/launcher ps-server/returning ps-server/checkpoint
 
@@ -63,7 +63,7 @@ worker/exchange/shared  common/base common/vector common/job worker/exchange
 worker/link             common/base common/trace common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
 worker/collective       common/base common/vector worker/exchange/shared
 worker/disturb          common/base common/job common/service worker/exchange
-worker/library          common/base common/trace common/vector common/security common/transport common/optimizer common/job worker/collective worker/disturb worker/exchange worker/link
+worker/library          common/base common/trace common/vector common/security common/transport common/optimizer common/job common/service worker/collective worker/disturb worker/exchange worker/link
 worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/data/batches worker/model worker/disturb worker/exchange worker/link
 worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/batches worker/data/pack worker/data/preview worker/model worker/link worker/train
 
@@ -81,7 +81,7 @@ deploy/predict/exchange common/base common/codec common/plan common/job worker/e
 deploy/predict/study    common/base common/job deploy/predict/convergence deploy/predict/basis deploy/predict
 deploy/predict/faults   common/base common/plan common/job deploy/predict/basis deploy/predict/study
 deploy/predict/advise   common/base common/codec common/job deploy/predict/basis deploy/predict deploy/predict/study
-deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
+deploy/launch           common/base common/trace common/security common/transport common/job common/service deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options
 deploy/calibrate        common/base common/trace common/vector common/codec common/transport common/job deploy/system deploy/trace deploy/predict deploy/predict/basis deploy/report

@@ -2,6 +2,7 @@
 #include "tests/sim/cluster.h"
 
 #include "common/base/signals.h"
+#include "common/service/launch_number.h"
 #include "ps-server/checkpoint/keeper.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/progress.h"
@@ -185,6 +186,7 @@ static int run_shard(void *data)
         .port_range = "",
         .security = &insecure,
         .number = of->index,
+        .launch = of->cluster->server_launches[of->index],
         .join_timeout_ms = 30000,
         .is_interrupted = &of->cluster->is_interrupted,
     };
@@ -200,6 +202,7 @@ void cluster_start_server(struct cluster *cluster, uint32_t index)
         abort();
     }
     *of = (struct shard_of){cluster, index};
+    cluster->server_launches[index] = launch_number_make(++cluster->launches, index);
     snprintf(name, sizeof(name), "ps %u", index);
     cluster->servers[index] =
         world_start(name, COORDINATOR_HOST + cluster->shape.workers + index, run_shard, of);
@@ -211,6 +214,7 @@ void cluster_start_worker(struct cluster *cluster, uint32_t rank)
     char name[WORLD_NAME_BYTES];
     *training = (struct sim_worker){
         .number = rank,
+        .launch = launch_number_make(++cluster->launches, job_ps_count(&cluster->job) + rank),
         .value_count = cluster->shape.value_count,
         .bucket_count = cluster->shape.bucket_count,
         .compute_ns = cluster->shape.compute_ns,
@@ -257,6 +261,13 @@ struct sim_process *cluster_process(const struct cluster *cluster, uint32_t numb
         return cluster->servers[number];
     }
     return number < servers + cluster->shape.workers ? cluster->workers[number - servers] : NULL;
+}
+
+uint32_t cluster_launch(const struct cluster *cluster, uint32_t number)
+{
+    uint32_t servers = job_ps_count(&cluster->job);
+    return number < servers ? cluster->server_launches[number]
+                            : cluster->trainings[number - servers].launch;
 }
 
 static bool has_ended(void *data)

@@ -37,7 +37,9 @@ struct cluster {
     struct sim_process *servers[CLUSTER_SERVERS_MAX]; // the first one has the coordinator
     struct sim_process *workers[CLUSTER_WORKERS_MAX];
     struct sim_worker trainings[CLUSTER_WORKERS_MAX];
-    char endpoint[256]; // of the coordinator
+    uint32_t launches;                             // processes that were started
+    uint32_t server_launches[CLUSTER_SERVERS_MAX]; // which of them each is
+    char endpoint[256];                            // of the coordinator
     atomic_int is_interrupted;
     uint32_t returns;             // of the coordinator
     int launcher_fd, announce_fd; // the coordinator's ends of pipes; -1: there is no launcher
@@ -84,6 +86,9 @@ void cluster_start_server(struct cluster *cluster, uint32_t index);
 
 /* A process of the job by number: servers first, then workers. NULL: there are not so many. */
 struct sim_process *cluster_process(const struct cluster *cluster, uint32_t number);
+
+/* Which of the starts the process with the number is (common/service/launch_number.h). */
+uint32_t cluster_launch(const struct cluster *cluster, uint32_t number);
 
 /* Runs until every process has ended, or is stopped for good. False: some had not by then
  * (virtual nanoseconds). */

@@ -58,16 +58,43 @@ static uint32_t count_planned(const struct sim_launcher *launcher)
     return count;
 }
 
-static void tell(struct sim_launcher *launcher, const char *kind, uint32_t member, const char *how)
+/* For which another one is planned, or kept until the coordinator has answered. */
+static bool has_room(const struct sim_launcher *launcher, uint32_t member)
 {
-    char name[32], line[128];
-    name_of(launcher, member, name, sizeof(name));
-    int size = snprintf(line, sizeof(line), "%s %s %s %s\n", kind, name, name, how);
-    if (write(launcher->told, line, (size_t)size) != size) {
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < SIM_LAUNCHER_MEMBERS_MAX; i++) {
+        taken += i != member && (launcher->restart_ns[i] != 0 || launcher->is_offered[i]);
+    }
+    return taken < launcher->restarts;
+}
+
+/* A line arrives. */
+static void deliver(void *data)
+{
+    const struct sim_line *line = data;
+    ssize_t size = (ssize_t)strlen(line->text);
+    if (line->pipe == line->launcher->pipe_count &&
+        write(line->launcher->told, line->text, (size_t)size) != size) {
         abort();
     }
+}
+
+static void tell(struct sim_launcher *launcher, const char *kind, uint32_t member, const char *how)
+{
+    char name[32];
+    struct sim_line *line = &launcher->lines[launcher->line_count++ % SIM_LAUNCHER_LINES_MAX];
+    name_of(launcher, member, name, sizeof(name));
+    line->launcher = launcher;
+    line->pipe = launcher->pipe_count;
+    snprintf(line->text, sizeof(line->text), "%s %s launch %u %s %s\n", kind, name,
+             cluster_launch(launcher->cluster, member), name, how);
     launcher->told_count++;
     story_say("the launcher tells: %s %s", kind, name);
+    if (launcher->late_ns == 0) {
+        deliver(line);
+    } else {
+        world_at(world_now_ns() + launcher->late_ns, deliver, line);
+    }
 }
 
 /* Tells how a member ended, and may plan to start it again. */
@@ -76,7 +103,7 @@ static void note_end(struct sim_launcher *launcher, uint32_t member)
     const struct sim_process *process = cluster_process(launcher->cluster, member);
     const struct job *job = &launcher->cluster->job;
     bool is_worker = member >= job_ps_count(job);
-    bool may_start = !launcher->is_ending && count_planned(launcher) < launcher->restarts;
+    bool may_start = !launcher->is_ending && has_room(launcher, member);
     launcher->is_noted[member] = true;
     if (launcher->is_settled[member]) {
         tell(launcher, "over", member, "was lost before");
@@ -89,12 +116,45 @@ static void note_end(struct sim_launcher *launcher, uint32_t member)
         }
         return;
     }
-    launcher->workers_killed += is_worker;
+    launcher->workers_killed += is_worker && !launcher->is_counted[member];
+    launcher->is_counted[member] = true;
+    launcher->is_offered[member] = may_start && (!launcher->has_begun || launcher->is_returning);
     const char *kind = may_start ? "again" : launcher->is_returning ? "lost" : "killed";
     tell(launcher, kind, member, "was killed");
     if (may_start && is_worker && job_may_go_on(job) &&
         count_running(launcher) >= job->min_workers) {
         launcher->restart_ns[member] = world_now_ns() + PAUSE_NS;
+    }
+}
+
+/* The coordinator will not answer any more. */
+static void end_offers(struct sim_launcher *launcher)
+{
+    memset(launcher->is_offered, 0, sizeof(launcher->is_offered));
+}
+
+/* The job goes on without those of whose ends the coordinator had heard. */
+static void settle(struct sim_launcher *launcher, unsigned long heard)
+{
+    for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
+        bool is_heard = launcher->is_noted[i] && launcher->told_by[i] <= heard;
+        launcher->is_settled[i] = launcher->is_settled[i] || is_heard;
+    }
+    end_offers(launcher);
+}
+
+/* The coordinator waits for the member. It hears again of all others that have ended. */
+static void start_awaited(struct sim_launcher *launcher, uint32_t member)
+{
+    if (!is_over(launcher, member) || !has_room(launcher, member)) {
+        return;
+    }
+    launcher->is_offered[member] = false;
+    if (launcher->restart_ns[member] == 0) {
+        launcher->restart_ns[member] = world_now_ns() + count_planned(launcher) * PAUSE_NS + 1;
+    }
+    for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
+        launcher->is_noted[i] = is_over(launcher, i) && launcher->restart_ns[i] != 0;
     }
 }
 
@@ -105,19 +165,20 @@ static void take_line(struct sim_launcher *launcher, const char *line)
         launcher->is_ending = true;
         memset(launcher->restart_ns, 0, sizeof(launcher->restart_ns));
     }
-    launcher->is_returning = launcher->is_returning && strcmp(line, "training") != 0;
+    if (strcmp(line, "training") == 0) {
+        launcher->has_begun = true;
+        launcher->is_returning = false;
+        end_offers(launcher);
+    }
     if (strncmp(line, "renewed ", strlen("renewed ")) == 0) {
-        unsigned long heard = strtoul(line + strlen("renewed "), NULL, 10);
-        for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
-            bool is_heard = launcher->is_noted[i] && launcher->told_by[i] <= heard;
-            launcher->is_settled[i] = launcher->is_settled[i] || is_heard;
-        }
+        settle(launcher, strtoul(line + strlen("renewed "), NULL, 10));
     }
     for (uint32_t i = 1; cluster_process(launcher->cluster, i) != NULL; i++) {
         name_of(launcher, i, name, sizeof(name));
         snprintf(expected, sizeof(expected), "await %s", name);
-        if (strcmp(line, expected) == 0 && is_over(launcher, i) && launcher->restart_ns[i] == 0) {
-            launcher->restart_ns[i] = world_now_ns() + count_planned(launcher) * PAUSE_NS + 1;
+        if (strcmp(line, expected) == 0) {
+            story_say("the coordinator says: %s (%u restarts are left)", line, launcher->restarts);
+            start_awaited(launcher, i);
         }
     }
 }
@@ -144,7 +205,8 @@ static void start_due(struct sim_launcher *launcher)
         name_of(launcher, i, name, sizeof(name));
         story_say("%s is started again", name);
         launcher->restart_ns[i] = 0;
-        launcher->is_noted[i] = launcher->is_settled[i] = false;
+        launcher->is_noted[i] = launcher->is_settled[i] = launcher->is_offered[i] = false;
+        launcher->is_counted[i] = false;
         launcher->restarts--;
         if (i < servers) {
             cluster_start_server(launcher->cluster, i);
@@ -170,6 +232,7 @@ static void close_job(struct sim_launcher *launcher)
 
 static void open_pipes(struct sim_launcher *launcher)
 {
+    launcher->pipe_count++;
     make_pipe(&launcher->cluster->launcher_fd, &launcher->told);
     make_pipe(&launcher->heard, &launcher->cluster->announce_fd);
 }
@@ -193,9 +256,13 @@ static void return_coordinator(struct sim_launcher *launcher)
     story_say("the coordinator is started again");
     launcher->return_ns = 0;
     launcher->returns--;
-    launcher->is_returning = true;
+    launcher->is_returning = launcher->has_begun;
+    launcher->is_ending = false;
     launcher->told_count = 0;
-    memset(launcher->is_noted, 0, sizeof(launcher->is_noted));
+    end_offers(launcher);
+    for (uint32_t i = 1; i < SIM_LAUNCHER_MEMBERS_MAX; i++) {
+        launcher->is_noted[i] = !launcher->has_begun && launcher->restart_ns[i] != 0;
+    }
     close(launcher->cluster->announce_fd);
     close_pipes(launcher);
     open_pipes(launcher);

@@ -466,6 +466,7 @@ int sim_worker_main(void *data)
         .security = &insecure,
         .has_rank = true,
         .rank = worker->number,
+        .launch = worker->launch,
         .join_timeout_ms = 30000,
         .is_interrupted = &worker->is_interrupted,
     };

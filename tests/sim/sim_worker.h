@@ -29,6 +29,7 @@ struct sim_worker {
     // For the worker.
     char coordinator[256]; // endpoint
     uint32_t number;       // by which it joins
+    uint32_t launch;       // which of the cluster's starts it is
     uint32_t value_count, bucket_count;
     uint64_t compute_ns; // of a step, at most
     uint32_t sum_every;  // steps after which workers add numbers up; 0: never. Of modes in step

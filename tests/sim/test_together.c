@@ -44,6 +44,7 @@ struct plan {
     uint64_t victim_ns[2];  // when they are killed
     uint32_t early;         // a worker that is lost long before; 0: none is
     uint32_t restarts;
+    uint64_t late_ns; // that what the launcher says is on its way
 };
 
 static struct plan plan;
@@ -127,6 +128,7 @@ static struct plan draw_plan(uint64_t seed)
         drawn.victim_ns[0] += SECOND_NS;
         drawn.victim_ns[1] += SECOND_NS;
     }
+    drawn.late_ns = draw(&drawing, 2) == 0 ? 1 + draw(&drawing, 700 * MS_NS) : 0;
     return drawn;
 }
 
@@ -182,6 +184,7 @@ static bool run(const struct plan *wanted)
     disk_format();
     sim_launcher_begin(&launcher, &cluster, plan.look_ns, plan.restarts);
     launcher.returns = 1;
+    launcher.late_ns = plan.late_ns;
     launcher.return_after_ns = plan.gap_ns;
     if (plan.early > 0) {
         kill_later(plan.early, 200 * MS_NS);

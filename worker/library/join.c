@@ -1,6 +1,7 @@
 /* Joins a job, and says what it is. */
 #include "common/base/log.h"
 #include "common/job/job_modes.h"
+#include "common/service/launch_number.h"
 #include "worker/library/handle.h"
 #include "worker/link/rank.h"
 
@@ -130,6 +131,7 @@ static enum status read_options(const struct ringside_options *options, struct r
         .coordinator = ringside->server,
         .address = ringside->bind,
         .port_range = ringside->port_range,
+        .launch = launch_number_read(getenv),
         .security = &ringside->security,
         .join_timeout_ms = (uint32_t)(1000 * timeout),
         .stall_warn_ms = STALL_WARN_MS,

@@ -296,14 +296,7 @@ static enum status join(struct link *link)
     link->host[sizeof(link->host) - 1] = '\0';
     link->member = (struct member){
         .channel = link->channel,
-        .self = {.role = ROLE_WORKER,
-                 .has_rank = link->options.has_rank,
-                 .rank = link->options.rank,
-                 .host_id = transport_host_id(),
-                 .host = link->host,
-                 .process_id = (uint64_t)getpid(),
-                 .endpoints = link->place,
-                 .loopback = link_told_loopback(link)},
+        .self = link_describe(link),
         .notify = link->options.notify,
         .stall_warn_ms = link->options.stall_warn_ms,
         .outlast_ms = link->options.outlast_ms,

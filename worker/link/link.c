@@ -13,16 +13,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LINGER_MS 500
 
-const char *link_told_loopback(const struct link *link)
+struct wire_member link_describe(const struct link *link)
 {
-    const char *coordinator = link->options.coordinator;
-    bool is_reached_so =
-        strncmp(coordinator, "tcp://", strlen("tcp://")) == 0 && security_is_local(coordinator);
-    bool is_loopback = security_is_local_address(link->options.address);
-    return is_loopback && !is_reached_so ? link->options.address : "";
+    const struct link_options *options = &link->options;
+    return (struct wire_member){
+        .role = ROLE_WORKER,
+        .has_rank = options->has_rank,
+        .rank = options->rank,
+        .host_id = transport_host_id(),
+        .host = link->host,
+        .process_id = (uint64_t)getpid(),
+        .endpoints = link->place,
+        .loopback = security_told_loopback(options->coordinator, options->address),
+        .launch = options->launch,
+    };
 }
 
 enum status link_create(const struct link_options *options, struct link **ret_link)

@@ -34,6 +34,7 @@ struct link_options {
     const struct security *security;
     bool has_rank;
     uint32_t rank;
+    uint32_t launch; // which of a launcher's starts this process is (launch_number.h); 0: of none
     uint32_t join_timeout_ms;
     uint32_t outlast_ms;    // of a process that was in the job before: how long it waits if its
                             // coordinator is lost while it joins; 0: not

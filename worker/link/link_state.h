@@ -92,11 +92,10 @@ struct link {
     struct link_checkpoint checkpoint;
 };
 
+/* What JOIN says of this process. Borrows from the link. */
+struct wire_member link_describe(const struct link *link);
+
 /* The communication thread's function; data is the link. */
 void *communication_run(void *data);
-
-/* What JOIN tells of --bind: a loopback address. "" if it is another one, or the coordinator is
- * reached by a loopback address, as others then may be. */
-const char *link_told_loopback(const struct link *link);
 
 #endif

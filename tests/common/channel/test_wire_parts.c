@@ -348,6 +348,7 @@ static void a_member_comes_back_field_by_field(void **state)
     assert_string_equal(got.member->optimizer, sent.member->optimizer);
     assert_string_equal(got.member->figures, sent.member->figures);
     assert_string_equal(got.member->loopback, sent.member->loopback);
+    assert_int_equal(got.member->launch, sent.member->launch);
     assert_int_equal(got.member->choices_digest, sent.member->choices_digest);
     assert_int_equal(got.member->tensor_count, sent.member->tensor_count);
     assert_string_equal(got.member->tensors, sent.member->tensors);

@@ -98,6 +98,19 @@ static void each_end_is_told_once(void **state)
     assert_string_equal(tell(), "");
 }
 
+/* So that a coordinator which hears of it late does not take it for the end of a later one. */
+static void an_end_says_which_start_of_the_launcher_it_is_of(void **state)
+{
+    (void)state;
+    launch.members.list[2].launch = 17;
+    launch.members.list[3].launch = 18;
+    kill_worker(1);
+    assert_non_null(strstr(tell(), "\"killed worker 1 launch 17 worker 1 was killed"));
+    assert_true(restart_take_answer(&launch, "renewed 1"));
+    restart_begin_return(&launch, "it was killed");
+    assert_non_null(strstr(tell(), "\"over worker 1 launch 17 worker 1 was lost"));
+}
+
 static void one_that_can_be_started_again_is_told_as_such(void **state)
 {
     (void)state;
@@ -105,6 +118,34 @@ static void one_that_can_be_started_again_is_told_as_such(void **state)
     kill_worker(1);
     assert_non_null(strstr(tell(), "\"again worker 1 worker 1 was killed"));
     assert_true(restart_is_planned(&launch));
+}
+
+/* Its host was lost, and no other one has a free slot. */
+static void one_that_no_host_has_a_slot_for_is_told_as_such(void **state)
+{
+    (void)state;
+    static struct host_link two[2];
+    static const struct security security;
+    struct member *member = &launch.members.list[3];
+    options.restarts = 1;
+    options.security = &security;
+    launch.is_private = true;
+    memcpy(&two[0], &host, sizeof(host));
+    two[1] = (struct host_link){.state = HOST_LINK_LOST, .name = "node2", .why = "it is gone"};
+    launcher.crew = (struct crew){.links = two, .count = 2};
+    launcher.hosts = (struct hosts){.list = {{"a", 2, false}, {"b", 1, false}}, .count = 2};
+    launch.placement.host_of_worker[2] = 1;
+    launch.placement.local_rank[1] = 1;
+    member->host = 1;
+    member->is_over = member->is_lost = true;
+    launch_note_ends(&launch);
+    memcpy(&host, &two[0], sizeof(host));
+    launcher.crew = (struct crew){.links = &host, .count = 1};
+    launch.members.list[3].host = 0;
+    assert_non_null(strstr(tell(), "\"killed worker 2 worker 2 was lost with node2: it is gone; it "
+                                   "is not started again, as no other host has a free slot\""));
+    assert_true(member->is_unplaced); // which was logged
+    assert_false(restart_is_planned(&launch));
 }
 
 /* The job had gone on without worker 0 before, and may still count on worker 2. */
@@ -239,7 +280,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENDS_TEST(each_end_is_told_once),
+        ENDS_TEST(an_end_says_which_start_of_the_launcher_it_is_of),
         ENDS_TEST(one_that_can_be_started_again_is_told_as_such),
+        ENDS_TEST(one_that_no_host_has_a_slot_for_is_told_as_such),
         ENDS_TEST(a_coordinator_that_comes_back_hears_of_all_that_do_not_run),
         ENDS_TEST(one_that_ended_behind_what_the_coordinator_had_heard_may_be_counted_on),
         ENDS_TEST(once_it_trains_a_killed_member_is_told_as_ever),

@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void announce(struct members *members, const char *text, char ret_endpoint[40])
 {
@@ -41,9 +43,48 @@ static void signs_of_life_come_behind_the_endpoint(void **state)
     members_finish(&members);
 }
 
+/* Starts the only member, and returns what its agent is to put into its environment. */
+static void start(struct members *members, int heard, char *ret_line, size_t size)
+{
+    static const char *const argv[] = {"worker", NULL}, *const environment[] = {"A=b", NULL};
+    const struct member_start how = {
+        .name = "worker 0", .log = "worker-0.log", .argv = argv, .environment = environment};
+    assert_int_equal(members_start(members, 0, &how), STATUS_OK);
+    assert_int_equal(line_writer_flush(&members->crew->links[0].writer), STATUS_OK);
+    ssize_t got = read(heard, ret_line, size - 1);
+    ret_line[got > 0 ? got : 0] = '\0';
+}
+
+static void each_start_of_a_member_has_a_number_that_its_process_gets(void **state)
+{
+    struct host_link link = {.state = HOST_LINK_UP, .is_local = true};
+    struct crew crew = {.links = &link, .count = 1, .next_id = 4};
+    struct members members;
+    char line[4096], wanted[64];
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    line_writer_init(&link.writer, ends[1]);
+    assert_int_equal(members_init(&members, &crew, 1), STATUS_OK);
+    members.shown_from = 1; // the agent writes its log
+    uint32_t before = 0;
+    for (int i = 0; i < 2; i++) {
+        start(&members, ends[0], line, sizeof(line));
+        assert_true(members.list[0].launch > before);
+        before = members.list[0].launch;
+        snprintf(wanted, sizeof(wanted), "\"RINGSIDE_LAUNCH=%u\"", before);
+        assert_non_null(strstr(line, wanted));
+        assert_non_null(strstr(line, "\"A=b\""));
+    }
+    members_finish(&members);
+    line_writer_finish(&link.writer);
+    close(ends[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_start_of_a_member_has_a_number_that_its_process_gets),
         cmocka_unit_test(signs_of_life_come_behind_the_endpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,7 +274,7 @@ static void parameters_that_differ_are_those_of_workers_by_number(void **state)
 
 static void give_news(struct story *story, enum launcher_news_kind kind, uint32_t worker)
 {
-    const struct launcher_news news = {kind, ROLE_WORKER, worker, "worker N was killed"};
+    const struct launcher_news news = {kind, ROLE_WORKER, worker, 0, "worker N was killed"};
     launcher_news_apply(&news, &story->coordinator, 250);
 }
 

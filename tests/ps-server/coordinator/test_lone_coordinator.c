@@ -40,7 +40,7 @@ static void a_server_of_its_own_is_done_without_as_long_as_there_is_another(void
         if (servers == 2) {
             assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
             assert_int_equal(next.server_count, 1);
-            assert_int_equal(next.servers[0], 2);
+            assert_int_equal(next.servers[0].number, 2);
             generation_finish(&next);
         }
         assert_int_equal(story.coordinator.verdict, servers == 2 ? STATUS_AGAIN : STATUS_IO);

@@ -1,7 +1,9 @@
 /* Tests of workers that ask to join a job that is under way. */
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
+#include "ps-server/launcher/launcher_news.h"
 #include "tests/support/common/choices.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
@@ -116,6 +118,59 @@ static void one_whose_connection_is_closed_keeps_no_place(void **state)
     newcomers_admit(&story.coordinator, 400);
     assert_int_equal(story.coordinator.admitted, 2);
     coordinator_finish(&story.coordinator);
+}
+
+/* Its host does not say that its connections are closed. */
+static void one_that_has_ended_as_the_launcher_says_keeps_no_place(void **state)
+{
+    (void)state;
+    struct story story;
+    open_training(&story);
+    const struct wire_member member = {.role = ROLE_WORKER, .host = "node", .launch = 8};
+    story_give(&story, 9,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               100);
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    newcomers_note_ended(&story.coordinator.newcomers, 7);
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    newcomers_note_ended(&story.coordinator.newcomers, 8);
+    assert_int_equal(story.coordinator.newcomers.count, 0);
+    coordinator_finish(&story.coordinator);
+}
+
+static void join_launched(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
+{
+    const struct wire_member member = {
+        .role = ROLE_WORKER, .has_rank = true, .rank = worker, .host = "node", .launch = launch};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               100);
+}
+
+/* What the launcher says of the other one is still on its way. */
+static void one_that_is_started_in_the_place_of_another_shows_that_it_has_ended(void **state)
+{
+    (void)state;
+    struct story story;
+    open_training(&story);
+    story.job.workers = 2;
+    struct coordinator *coordinator = &story.coordinator;
+    coordinator->membership.workers[0].launch = launch_number_make(5, 1);
+    coordinator->membership.workers[1].launch = launch_number_make(6, 2);
+    join_launched(&story, 9, 1, launch_number_make(7, 3)); // for another place
+    assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
+    join_launched(&story, 10, 1, launch_number_make(8, 2));
+    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
+    assert_non_null(strstr(coordinator->reason, "another one was started in its place"));
+    assert_int_equal(coordinator->membership.workers[1].state, SLOT_GONE);
+    assert_int_equal(coordinator->newcomers.count, 1);
+    assert_int_equal(coordinator->newcomers.list[0].number, 1);
+    const struct launcher_news late = {LAUNCHER_KILLED, ROLE_WORKER, 1, launch_number_make(6, 2),
+                                       "it was killed"};
+    launcher_news_apply(&late, coordinator, 110);
+    assert_int_equal(coordinator->workers_lost, 1);
+    assert_string_equal(coordinator->reason, "it was killed"); // which is a better one
+    coordinator_finish(coordinator);
 }
 
 /* It may have been lost for its silence, and another one started in its place. */
@@ -440,6 +495,8 @@ int main(void)
         cmocka_unit_test(one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts),
         cmocka_unit_test(parameter_servers_do_not_mind_a_loopback_address),
         cmocka_unit_test(one_whose_connection_is_closed_keeps_no_place),
+        cmocka_unit_test(one_that_has_ended_as_the_launcher_says_keeps_no_place),
+        cmocka_unit_test(one_that_is_started_in_the_place_of_another_shows_that_it_has_ended),
         cmocka_unit_test(one_whose_number_another_has_gets_another_one),
         cmocka_unit_test(where_there_is_no_place_one_is_refused),
         cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),

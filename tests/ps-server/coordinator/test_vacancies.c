@@ -1,4 +1,5 @@
 /* Tests of members that are lost before the job begins, and of those that take their places. */
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/launcher/launcher_news.h"
 #include "tests/support/common/choices.h"
@@ -42,6 +43,78 @@ static void tell(struct story *story, enum launcher_news_kind kind, uint32_t wor
     const struct launcher_news news = {
         .kind = kind, .role = ROLE_WORKER, .index = worker, .sentence = "it was killed"};
     launcher_news_apply(&news, &story->coordinator, 100);
+}
+
+static void join_launched(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
+{
+    const struct wire_member member = {.role = ROLE_WORKER,
+                                       .has_rank = true,
+                                       .rank = worker,
+                                       .host = "node",
+                                       .process_id = 100 + launch,
+                                       .launch = launch > 0 ? launch_number_make(launch, 2) : 0};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               110);
+}
+
+/* Its connection was closed, and another process took its place before the launcher knew. */
+static void a_late_end_does_not_free_the_place_of_the_one_that_came_for_it(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    join_launched(&story, 2, 1, 5);
+    deadlines_note_closed(&story.coordinator, 2, 100);
+    join_launched(&story, 3, 1, 0); // by hand
+    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
+                                       "it was killed"};
+    launcher_news_apply(&late, &story.coordinator, 120);
+    const struct slot *slot = &story.coordinator.membership.workers[1];
+    assert_int_equal(slot->state, SLOT_JOINED);
+    assert_int_equal(slot->peer, 3);
+    assert_int_equal(story.coordinator.workers_lost, 1);
+    assert_int_equal(story.transcript.awaited_count, 0);
+    coordinator_finish(&story.coordinator);
+}
+
+/* Nobody has told yet that the one before has ended. */
+static void one_that_was_started_later_gets_the_place_of_the_one_before(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    join_launched(&story, 2, 1, 5);
+    join_launched(&story, 3, 1, 6);
+    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
+    assert_int_equal(story.coordinator.membership.workers[1].peer, 3);
+    assert_int_equal(story.coordinator.workers_lost, 1);
+    assert_non_null(strstr(story.transcript.last_error, "another one was started in its place"));
+    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
+                                       "it was killed"};
+    launcher_news_apply(&late, &story.coordinator, 120);
+    assert_int_equal(story.coordinator.workers_lost, 1);
+    coordinator_finish(&story.coordinator);
+}
+
+/* It was killed while its JOIN was on its way, which comes behind that of the next one. */
+static void one_that_was_started_earlier_takes_no_place_from_a_later_one(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
+                                       "it was killed"};
+    launcher_news_apply(&news, &story.coordinator, 100);
+    assert_int_equal(story.transcript.awaited_count, 1);
+    join_launched(&story, 3, 1, 6);
+    join_launched(&story, 2, 1, 5);
+    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    assert_int_equal(story.coordinator.membership.workers[1].peer, 3);
+    coordinator_finish(&story.coordinator);
 }
 
 /* Another process takes the place of worker 1, as peer 3, and the job begins. */
@@ -343,6 +416,9 @@ static void if_nobody_comes_the_verdict_says_who_was_lost_and_how(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_end_does_not_free_the_place_of_the_one_that_came_for_it),
+        cmocka_unit_test(one_that_was_started_later_gets_the_place_of_the_one_before),
+        cmocka_unit_test(one_that_was_started_earlier_takes_no_place_from_a_later_one),
         cmocka_unit_test(a_worker_whose_connection_is_closed_is_replaced_in_every_mode),
         cmocka_unit_test(a_worker_that_falls_silent_is_sent_away_and_replaced),
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),

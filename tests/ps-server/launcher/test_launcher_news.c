@@ -1,4 +1,5 @@
 /* Tests of what a launcher tells the coordinator, and of what follows for the job. */
+#include "ps-server/coordinator/generation.h"
 #include "ps-server/launcher/launcher_news.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
@@ -149,6 +150,102 @@ static void one_loss_that_is_told_twice_is_said_once(void **state)
     close_news(&test);
 }
 
+/* A training job with workers that the launcher's starts 11, 12, ... are, which may lose some. */
+static void open_launched(struct news_test *test, uint32_t workers)
+{
+    open_news(test, workers);
+    test->story.job.on_loss = ON_LOSS_REDEAL;
+    test->story.job.min_workers = 1;
+    for (uint32_t i = 0; i < workers; i++) {
+        test->story.coordinator.membership.workers[i].launch = 11 + i;
+    }
+}
+
+static void the_late_end_of_an_earlier_process_is_not_that_of_the_one_in_its_place(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_launched(&test, 3);
+    const struct coordinator *coordinator = &test.story.coordinator;
+    coordinator->membership.workers[2].launch = 17; // it was started again
+    tell(&test, "killed worker 2 launch 13 worker 2 was killed by signal 9\n");
+    tell(&test, "ended worker 2 launch 13 worker 2 ended with exit code 1\n");
+    assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
+    assert_int_equal(coordinator->workers_lost, 0);
+    tell(&test, "killed worker 2 launch 17 worker 2 was killed by signal 9\n");
+    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
+    assert_string_equal(coordinator->reason, "worker 2 was killed by signal 9");
+    assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
+    close_news(&test);
+}
+
+static void one_that_somebody_has_started_by_hand_does_not_end_with_the_launchers(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_launched(&test, 3);
+    const struct coordinator *coordinator = &test.story.coordinator;
+    coordinator->membership.workers[2].launch = 0;
+    tell(&test, "killed worker 2 launch 13 worker 2 was killed by signal 9\n");
+    assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
+    close_news(&test);
+}
+
+/* It had to take another number, because somebody had its own. */
+static void a_process_is_found_whatever_its_number_is_in_the_job(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_launched(&test, 3);
+    const struct coordinator *coordinator = &test.story.coordinator;
+    coordinator->membership.workers[1].launch = 0;
+    coordinator->membership.workers[2].launch = 17;
+    tell(&test, "killed worker 1 launch 17 worker 1 was killed by signal 9\n");
+    assert_int_equal(coordinator->membership.workers[1].state, SLOT_CONNECTED);
+    assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
+    close_news(&test);
+}
+
+/* The verdict waits for the answer of the one that is there. */
+static void a_late_end_does_not_stand_for_an_answer_to_the_verdict(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_launched(&test, 2);
+    const struct slot *slot = &test.story.coordinator.membership.workers[1];
+    story_done(&test.story, 1, "same", 10);
+    story_done(&test.story, 2, "same", 10);
+    tell(&test, "ended worker 1 launch 5 worker 1 ended with exit code 1\n");
+    assert_false(slot->is_over);
+    tell(&test, "ended worker 1 launch 12 worker 1 ended with exit code 1\n");
+    assert_true(slot->is_over);
+    close_news(&test);
+}
+
+/* Also of those that have not joined it yet. */
+static void the_next_generation_knows_which_starts_of_the_launcher_its_workers_are(void **state)
+{
+    (void)state;
+    struct news_test test;
+    struct generation next;
+    open_launched(&test, 3);
+    struct coordinator *coordinator = &test.story.coordinator;
+    tell(&test, "killed worker 1 launch 12 worker 1 was killed by signal 9\n");
+    assert_int_equal(generation_next(coordinator, &next), STATUS_OK);
+    coordinator_finish(coordinator);
+    test.story.job.processes = 2;
+    assert_int_equal(coordinator_init(coordinator, &test.story.job, "the job",
+                                      &(struct coordinator_port){.context = &test.story}, 100),
+                     STATUS_OK);
+    generation_begin(&next, coordinator);
+    assert_int_equal(coordinator->membership.workers[1].launch, 13);
+    tell(&test, "killed worker 2 launch 3 an earlier one was killed\n");
+    assert_int_equal(coordinator->state, COORDINATOR_GATHERING);
+    assert_int_not_equal(coordinator->membership.workers[1].state, SLOT_GONE);
+    generation_finish(&next);
+    close_news(&test);
+}
+
 static void an_interrupt_stays_the_reason_whoever_is_killed_then(void **state)
 {
     (void)state;
@@ -204,6 +301,11 @@ int main(void)
         cmocka_unit_test(a_member_that_has_ended_ends_the_job_at_once),
         cmocka_unit_test(who_was_killed_is_the_reason_whatever_others_said_before),
         cmocka_unit_test(one_loss_that_is_told_twice_is_said_once),
+        cmocka_unit_test(the_late_end_of_an_earlier_process_is_not_that_of_the_one_in_its_place),
+        cmocka_unit_test(one_that_somebody_has_started_by_hand_does_not_end_with_the_launchers),
+        cmocka_unit_test(a_process_is_found_whatever_its_number_is_in_the_job),
+        cmocka_unit_test(a_late_end_does_not_stand_for_an_answer_to_the_verdict),
+        cmocka_unit_test(the_next_generation_knows_which_starts_of_the_launcher_its_workers_are),
         cmocka_unit_test(an_interrupt_stays_the_reason_whoever_is_killed_then),
         cmocka_unit_test(a_completed_job_stays_completed_whoever_is_killed_then),
         cmocka_unit_test(a_launcher_that_has_gone_ends_the_job),

@@ -142,7 +142,7 @@ static void all_train_on_if_no_shard_was_lost(void **state)
             returning_generation(&server, &back.story.job, &comeback_past, 100, &back.generation),
             STATUS_OK);
         generation_finish(&first);
-        assert_int_equal(back.generation.servers[0], 1);
+        assert_int_equal(back.generation.servers[0].number, 1);
         returning_begin(&back.returning, &server, &back.story.job, &back.generation,
                         &back.story.coordinator);
         assert_true(comeback_hear(&back, 21, &server, 100));

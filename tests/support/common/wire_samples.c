@@ -27,6 +27,7 @@ static const struct wire_member member = {
     .optimizer = "optimizer=sgd",
     .figures = "0.5,0.25,1/0.5,1,2",
     .loopback = "127.0.0.1",
+    .launch = 17,
     .data_digest = 0x1234,
     .parameters = 61706,
     .cores = 64,

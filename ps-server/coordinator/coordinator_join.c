@@ -1,0 +1,290 @@
+/* Lets members join, and frees the places of those that are lost before the job begins. */
+#include "common/job/job_modes.h"
+#include "common/service/launch_number.h"
+#include "ps-server/coordinator/checkpoint_ranks.h"
+#include "ps-server/coordinator/coordinator_handshake.h"
+#include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/coordinator/generation.h"
+#include "ps-server/coordinator/newcomers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void refuse(const struct coordinator_port *port, uint64_t peer,
+                   const struct wire_member *member, enum status reason, const char *sentence)
+{
+    coordinator_port_refuse(port, peer, member->host, member->process_id, reason, sentence);
+}
+
+static void refuse_version(const struct coordinator_port *port, uint64_t peer,
+                           const struct message *join)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    snprintf(sentence, sizeof(sentence),
+             "it has ringside %.32s and the coordinator has %s: use the same version everywhere",
+             join->text, RINGSIDE_VERSION);
+    refuse(port, peer, join->member, STATUS_MISMATCH, sentence);
+}
+
+static void welcome(const struct coordinator *coordinator, uint64_t peer, enum member_role role,
+                    uint32_t index)
+{
+    const struct coordinator_resume *resume = coordinator->resume;
+    struct wire_report report;
+    struct wire_slices slices;
+    struct message message = {
+        .kind = MESSAGE_WELCOME,
+        .rank = index,
+        .text = coordinator->job_text,
+        .seal_key = coordinator->seal_key,
+        .step = resume != NULL ? resume->step : 0,
+        .generation = coordinator->generation != NULL ? coordinator->generation->number : 0,
+    };
+    if (resume != NULL && role == ROLE_WORKER) {
+        checkpoint_ranks_give(resume, carriers_block(coordinator->carriers, index), &report,
+                              &slices);
+        message.report = &report;
+        message.slices = &slices;
+    }
+    coordinator_port_send(&coordinator->port, peer, &message);
+}
+
+/* Whether a member has no place in this generation. The places of all but the first are kept for
+ * the processes that come back to them. */
+static bool is_newcomer(const struct coordinator *coordinator, const struct wire_member *member)
+{
+    if (coordinator->state != COORDINATOR_GATHERING || coordinator->is_returned) {
+        return true; // those who are to come back train
+    }
+    bool has_place =
+        member->has_rank &&
+        membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot != NULL;
+    return coordinator->generation != NULL && member->role == ROLE_WORKER && !has_place;
+}
+
+bool handshake_may_vacate(const struct coordinator *coordinator, const struct sender *lost,
+                          char *ret_why, size_t why_size)
+{
+    const struct job *job = coordinator->job;
+    bool is_own =
+        lost->role == ROLE_SERVER && job_first_server(job) == 0 && lost->index % job->servers == 0;
+    ret_why[0] = '\0';
+    if (coordinator->state != COORDINATOR_GATHERING || coordinator->generation != NULL ||
+        coordinator->is_returned || lost->slot == NULL || is_own) {
+        return false;
+    }
+    if (coordinator->sums.round > 0 && coordinator->membership.worker_count > 1) {
+        snprintf(ret_why, why_size,
+                 "the others have results of collectives that its program called before the start, "
+                 "so no other process can take its place");
+        return false;
+    }
+    return true;
+}
+
+bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost,
+                      const char *sentence, uint64_t now_ms)
+{
+    char why[COORDINATOR_REASON_BYTES];
+    if (!handshake_may_vacate(coordinator, lost, why, sizeof(why))) {
+        return false;
+    }
+    if (lost->slot->was_lost) {
+        return true; // the place is free already
+    }
+    coordinator->workers_lost += lost->role == ROLE_WORKER && lost->slot->state != SLOT_GONE;
+    snprintf(coordinator->vacated, sizeof(coordinator->vacated), "%s", sentence);
+    coordinator_port_say(&coordinator->port, true,
+                         "%s; the job has not begun, and waits for another process in its place",
+                         sentence);
+    if (lost->role == ROLE_WORKER) {
+        struct rank_block ranks = carriers_block(coordinator->carriers, lost->index);
+        for (uint32_t i = 0; i < ranks.count; i++) {
+            sums_withdraw(&coordinator->sums, ranks.first + i);
+        }
+    }
+    membership_vacate(&coordinator->membership, lost, coordinator->job->servers, now_ms);
+    return true;
+}
+
+/* The place of which one that asks for none would get the next: where none is free, one whose
+ * connection is closed. */
+static struct sender find_closed(const struct membership *membership, enum member_role role)
+{
+    struct sender closed = {NULL, role, 0}, at = membership_member(membership, role, 0);
+    for (; at.slot != NULL; at = membership_member(membership, role, at.index + 1)) {
+        if (at.slot->state == SLOT_FREE) {
+            return (struct sender){NULL, role, 0};
+        }
+        closed = closed.slot == NULL && at.slot->closed_ms != 0 ? at : closed;
+    }
+    return closed;
+}
+
+/* Takes the place from whoever has it, for the process that the launcher has started. Most often
+ * that is the killed one, which has been counted; somebody may have started another by hand. */
+static void evict(struct coordinator *coordinator, const struct sender *old, uint64_t now_ms)
+{
+    const struct message stop = {.kind = MESSAGE_STOP,
+                                 .reason = STATUS_UNREACHABLE,
+                                 .text = "another process has come for this rank"};
+    coordinator_port_say(&coordinator->port, true,
+                         "%s %u (host %s, pid %llu) loses its place to another process that has "
+                         "come for it",
+                         role_name(old->role), old->slot->number, old->slot->host,
+                         (unsigned long long)old->slot->process_id);
+    coordinator_port_send(&coordinator->port, old->slot->peer, &stop);
+    membership_vacate(&coordinator->membership, old, coordinator->job->servers, now_ms);
+}
+
+/* Whether the launcher has started it in the place of this one. It does that when the one before
+ * has ended: so the job has lost that one, though nothing else has told of it yet. */
+static bool is_replaced(const struct sender *old, const struct wire_member *joining)
+{
+    return old->slot != NULL && launch_number_follows(joining->launch, old->slot->launch) &&
+           old->slot->state != SLOT_FREE && old->slot->state != SLOT_GONE;
+}
+
+static void explain_lost(const struct sender *lost, const char *how,
+                         char ret_sentence[COORDINATOR_REASON_BYTES])
+{
+    snprintf(ret_sentence, COORDINATOR_REASON_BYTES, "%s %u (host %s, pid %llu) was lost: %s",
+             role_name(lost->role), lost->slot->number, lost->slot->host,
+             (unsigned long long)lost->slot->process_id, how);
+}
+
+/* Frees the place that a process asks for, if the connection of the one that has it is closed:
+ * whoever is started again soon need not wait until that counts as lost. One that the launcher has
+ * started need not wait for that either. */
+static void make_room(struct coordinator *coordinator, const struct wire_member *member,
+                      uint64_t now_ms)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    const struct membership *membership = &coordinator->membership;
+    struct sender old = member->has_rank ? membership_called(membership, member->role, member->rank)
+                                         : find_closed(membership, member->role);
+    if (old.slot != NULL && launch_number_follows(old.slot->launch, member->launch)) {
+        return; // it was started before the one that has the place, and ended before that one began
+    }
+    if (member->has_rank && old.slot != NULL && old.slot->is_awaited &&
+        old.slot->state != SLOT_FREE) {
+        evict(coordinator, &old, now_ms);
+        return;
+    }
+    bool is_later = is_replaced(&old, member);
+    if (is_later || (old.slot != NULL && old.slot->closed_ms != 0)) {
+        explain_lost(
+            &old, is_later ? "another one was started in its place" : "its connection was closed",
+            sentence);
+        (void)handshake_vacate(coordinator, &old, sentence, now_ms);
+    }
+}
+
+/* Whether workers on other hosts could connect to it, if they have to. If it is it that cannot
+ * connect to one that has joined, that one goes: whoever comes in its place may listen elsewhere.
+ */
+static bool may_be_reached(struct coordinator *coordinator, uint64_t peer,
+                           const struct wire_member *member, uint64_t now_ms)
+{
+    char why[COORDINATOR_REASON_BYTES];
+    struct membership *membership = &coordinator->membership;
+    if (topology_hides(coordinator->job, membership, member)) {
+        topology_explain_hidden(member->loopback, why, sizeof(why));
+        refuse(&coordinator->port, peer, member, STATUS_UNREACHABLE, why);
+        return false;
+    }
+    struct sender hidden = topology_hidden(coordinator->job, membership, member);
+    for (; hidden.slot != NULL; hidden = topology_hidden(coordinator->job, membership, member)) {
+        topology_explain_hidden(hidden.slot->loopback, why, sizeof(why));
+        coordinator_port_refuse(&coordinator->port, hidden.slot->peer, hidden.slot->host,
+                                hidden.slot->process_id, STATUS_UNREACHABLE, why);
+        membership_vacate(membership, &hidden, coordinator->job->servers, now_ms);
+    }
+    return true;
+}
+
+/* Whether the job has ended that a member was told to join: it hears how. */
+static bool tell_verdict(struct coordinator *coordinator, uint64_t peer,
+                         const struct wire_member *member, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    const struct sender called = membership_called(membership, member->role, member->rank);
+    if (coordinator->state < COORDINATOR_CLOSING || !coordinator->calls_back || !member->has_rank ||
+        called.slot == NULL || called.slot->state != SLOT_FREE) {
+        return false;
+    }
+    coordinator_send_verdict(coordinator, peer);
+    (void)membership_note_gone(membership, &called, coordinator->job->servers, now_ms);
+    return true;
+}
+
+/* Of a job that has begun: it goes on without the one in whose place the launcher has started this
+ * one, which is a newcomer. */
+static void lose_replaced(struct coordinator *coordinator, const struct wire_member *joining,
+                          uint64_t now_ms)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    bool has_begun = coordinator->state != COORDINATOR_GATHERING || coordinator->generation != NULL;
+    bool may_lose = joining->role == ROLE_WORKER && has_begun && !coordinator->is_returned &&
+                    coordinator->state < COORDINATOR_CLOSING;
+    struct sender old = membership_member(&coordinator->membership, ROLE_WORKER, 0);
+    while (may_lose && old.slot != NULL && !is_replaced(&old, joining)) {
+        old = membership_member(&coordinator->membership, ROLE_WORKER, old.index + 1);
+    }
+    if (may_lose && old.slot != NULL) {
+        explain_lost(&old, "another one was started in its place", sentence);
+        generation_lose_killed(coordinator, sentence, &old, now_ms);
+    }
+}
+
+void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
+                    uint64_t now_ms)
+{
+    const struct coordinator_port *port = &coordinator->port;
+    const struct wire_member *member = message->member;
+    struct sender known;
+    if (membership_find(&coordinator->membership, peer, &known)) {
+        return; // asked twice
+    }
+    if (strcmp(message->text, RINGSIDE_VERSION) != 0) {
+        refuse_version(port, peer, message);
+        return;
+    }
+    if (tell_verdict(coordinator, peer, member, now_ms)) {
+        return;
+    }
+    lose_replaced(coordinator, member, now_ms);
+    if (is_newcomer(coordinator, member)) {
+        const char *why = newcomers_take(coordinator, peer, message, now_ms);
+        bool is_complete =
+            coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict == STATUS_OK;
+        if (why != NULL && is_complete && job_may_commit(coordinator->job)) {
+            // It was started again in vain.
+            coordinator_port_tell_refused(port, peer, STATUS_END_OF_DATA, why);
+        } else if (why != NULL) {
+            // One that was lost, and is started again before that is known, may come back later.
+            refuse(port, peer, member, STATUS_UNREACHABLE, why);
+        }
+        return;
+    }
+    if (!may_be_reached(coordinator, peer, member, now_ms)) {
+        return;
+    }
+    make_room(coordinator, member, now_ms);
+    uint32_t index;
+    struct membership_refusal refusal;
+    if (membership_join(&coordinator->membership, member, peer, now_ms, &index, &refusal) !=
+        STATUS_OK) {
+        coordinator_port_say(port, true, "refused a member: %s", refusal.reason);
+        coordinator_port_tell_refused(port, peer, STATUS_INVALID, refusal.told);
+        return;
+    }
+    known = membership_member(&coordinator->membership, member->role, index);
+    if (message->step > coordinator->made_before) {
+        coordinator->made_before = message->step;
+    }
+    coordinator_port_say(port, false, "%s %u joined: host=%s pid=%llu", role_name(member->role),
+                         known.slot->number, member->host, (unsigned long long)member->process_id);
+    welcome(coordinator, peer, member->role, index);
+}
