@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#define BUSY_MIN 0.4 // of the time, for runs that show what other cores take from one
+
 bool calibration_knows_cores(const struct calibration_run *run)
 {
     return run->observation.cores.workers.processes > 0 && !run->observation.has_gpu &&
@@ -171,7 +173,23 @@ static double alone_beside(struct calibration_run *const *runs, size_t run_count
     return alone_s;
 }
 
-/* How much longer cores work for a step beside others, in proportion to those that are busy. */
+/* The share of time for which other cores were busy beside one that computes; -1: unknown. */
+static double busy_beside(const struct calibration_run *run)
+{
+    const struct observed_cores *seen = &run->observation.cores;
+    if (!calibration_knows_cores(run) || run->workers < 2 ||
+        !calibration_run_has_one_machine(run) || calibration_is_crowded(run) ||
+        run->hosts[0].cores < 2 || seen->step_s <= 0) {
+        return -1;
+    }
+    double others =
+        (seen->busy - seen->workers.compute_s / seen->step_s) / (run->hosts[0].cores - 1);
+    return others > 1 ? 1 : others > 0 ? others : 0;
+}
+
+/* How much longer cores work for a step beside others, in proportion to those that are busy. Not of
+ * runs that wait for links most of the time: what the kernel does for these in interrupts counts as
+ * computing, and would be taken for much of it where all cores are busy. */
 static void take_crowding(struct calibration_run *const *runs, size_t run_count,
                           const struct calibration_run *narrowest, struct calibration *made)
 {
@@ -179,23 +197,17 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
     bool is_known = is_alone(narrowest, narrowest->batch) && compute_s(narrowest) > 0;
     for (size_t i = 0; i < run_count && is_known; i++) {
         const struct calibration_run *run = runs[i];
-        double alone_s = alone_beside(runs, run_count, i, narrowest);
-        const struct observed_cores *seen = &run->observation.cores;
-        if (!calibration_knows_cores(run) || run->workers < 2 ||
-            !calibration_run_has_one_machine(run) || calibration_is_crowded(run) ||
-            run->hosts[0].cores < 2 || seen->step_s <= 0) {
-            continue;
+        double others = busy_beside(run);
+        if (others >= BUSY_MIN) {
+            double alone_s = alone_beside(runs, run_count, i, narrowest);
+            squares += others * others;
+            products += others * (compute_s(run) / alone_s - 1);
         }
-        double others =
-            (seen->busy - seen->workers.compute_s / seen->step_s) / (run->hosts[0].cores - 1);
-        others = others > 1 ? 1 : others > 0 ? others : 0;
-        squares += others * others;
-        products += others * (compute_s(run) / alone_s - 1);
     }
     if (squares <= 0) {
         calibration_add_note(&made->cost_notes, "crowding", true,
-                             "none: no runs of one worker and of several on one host with several "
-                             "cores show it");
+                             "none: no runs of one worker and of several on one host whose other "
+                             "cores are busy meanwhile show it");
         return;
     }
     made->costs.crowding = 1 + (products > 0 ? products / squares : 0);

@@ -181,6 +181,19 @@ static void where_slices_are_not_known_turns_are_a_factor(void **state)
     assert_true(calibration.costs.refill_s == 0);
 }
 
+/* The other core was busy for a third of the time, as where a link is slow. */
+static void runs_that_wait_for_links_do_not_show_what_others_take(void **state)
+{
+    (void)state;
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "tcp", "none", 2 * BYTES);
+    plain.observation.cores.workers.compute_s = 1.2 * ALONE_S;
+    plain.observation.cores.busy =
+        plain.observation.cores.workers.compute_s / plain.observation.cores.step_s + 1.0 / 3;
+    take_cores(2);
+    assert_true(calibration.costs.crowding == 0);
+}
+
 /* One worker alone took longer the second time, and so did what came next to that run. */
 static void runs_are_compared_with_those_next_to_them(void **state)
 {
@@ -205,6 +218,7 @@ int main(void)
         cmocka_unit_test(codes_show_what_bytes_are_carried_for),
         cmocka_unit_test(nothing_is_carried_of_what_is_lent),
         cmocka_unit_test(computing_is_slower_beside_others_with_codes_too),
+        cmocka_unit_test(runs_that_wait_for_links_do_not_show_what_others_take),
         cmocka_unit_test(runs_are_compared_with_those_next_to_them),
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
         cmocka_unit_test(long_steps_show_what_turns_cost),
