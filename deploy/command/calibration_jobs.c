@@ -377,8 +377,8 @@ static uint32_t find_longer(const struct calibration_jobs *jobs, size_t index)
     struct calibration_run *run = calloc(1, sizeof(*run));
     if (run != NULL && slice_s > 0 &&
         calibration_run_read(jobs->folders[index], run) == STATUS_OK) {
-        const struct observation *seen = &run->observation;
-        step_s = seen->step_count > 0 ? seen->passed_s / (double)seen->step_count : 0;
+        // Not what passed: beside others, a step takes longer, and has as short turns.
+        step_s = run->observation.cores.workers.compute_s;
         samples = json_number_value(json_object_get(run->folder.job, "train_samples"));
     }
     double times = step_s > 0 && step_s < slice_s ? ceil(LONG_SLICES * slice_s / step_s) : 1;
