@@ -260,6 +260,7 @@ void calibration_take_cores(struct calibration_run *const *runs, size_t run_coun
 /* A run whose threads took turns. */
 struct turns {
     double alone_s, step_s; // what cores work for a step of one worker alone, and of this run
+    double crowding;        // how many times as long computing takes here without any turns
     double cores, workers;
 };
 
@@ -267,17 +268,19 @@ struct turns {
 static double turns_share(const struct turns *turns)
 {
     double all = 2 - 2 * turns->cores / turns->workers;
-    return (turns->step_s / turns->alone_s - 1) / all;
+    return (turns->step_s / turns->alone_s - turns->crowding) / all;
 }
 
 /* As cores.h has it: a step has as many turns as slices, one at least, and in between each of the
- * others on its core has had one. */
+ * others on its core has had one. What a turn is longer by is computed, and takes as much longer
+ * beside others. */
 static double turns_refill(const struct turns *turns, double slice_s)
 {
     double turn_s = turns->step_s < slice_s ? turns->step_s : slice_s;
     double others_s = (turns->workers / turns->cores - 1) * turn_s;
     double share = others_s < slice_s ? others_s / slice_s : 1;
-    return (turns->step_s - turns->alone_s) / (turns->step_s / turn_s) / share;
+    double calm_s = turns->alone_s * turns->crowding;
+    return (turns->step_s - calm_s) / (turns->step_s / turn_s) / share / turns->crowding;
 }
 
 /* Runs whose threads took turns, of which those whose steps are shorter than a slice count only
@@ -297,7 +300,7 @@ static size_t list_turns(struct calibration_run *const *runs, size_t run_count,
             if (is_shown && (compute_s(run) >= costs->slice_s) == (is_long == 1)) {
                 bool is_beside = run->hosts[0].cores > 1 && costs->crowding > 0;
                 ret_list[count++] =
-                    (struct turns){alone_s * (is_beside ? costs->crowding : 1), compute_s(run),
+                    (struct turns){alone_s, compute_s(run), is_beside ? costs->crowding : 1,
                                    run->hosts[0].cores, run->workers};
             }
         }

@@ -15,6 +15,7 @@
 #define BYTES      (4.0 * (double)PARAMETERS)
 #define ENDS       8.0
 #define ALONE_S    2e-3 // a step of one worker
+#define SLICE_S    4e-3
 #define PART_S     10e-6
 #define BYTE_S     1e-9
 
@@ -63,6 +64,15 @@ static void take_cores(size_t count)
     struct calibration_run *runs[] = {&local, &plain, &coded};
     memset(&calibration, 0, sizeof(calibration));
     calibration_take_cores(runs, count, &local, &calibration);
+}
+
+/* Where slices are so long, or, with 0, not known, and computing is slower beside others. */
+static void take_turns(struct calibration_run *const *runs, size_t count, double slice_s,
+                       double crowding)
+{
+    memset(&calibration, 0, sizeof(calibration));
+    calibration.costs.slice_s = slice_s;
+    calibration.costs.crowding = crowding;
     calibration_take_turns(runs, count, &local, &calibration);
 }
 
@@ -106,41 +116,34 @@ static void computing_is_slower_beside_others_with_codes_too(void **state)
 }
 
 /* A run of several workers on one core, who compute so much longer than one worker alone does. */
-static void take_crowded(uint32_t workers, double alone_s, double longer_s)
+static void set_crowded(uint32_t workers, double alone_s, double longer_s)
 {
     set_run(&local, 1, "none", "none", 0);
     set_run(&plain, workers, "shm", "none", 0);
     plain.hosts[0].cores = 1;
     local.observation.cores.workers.compute_s = alone_s;
     plain.observation.cores.workers.compute_s = alone_s + longer_s;
-    take_cores(2);
 }
 
-/* Whether the kernel here has slices that are known, and how long they are. */
-static bool has_slices(double *ret_slice_s)
+static void take_crowded(uint32_t workers, double alone_s, double longer_s)
 {
-    take_crowded(2, ALONE_S, 0);
-    *ret_slice_s = calibration.costs.slice_s;
-    return *ret_slice_s > 0;
+    struct calibration_run *const runs[] = {&local, &plain};
+    set_crowded(workers, alone_s, longer_s);
+    take_turns(runs, 2, SLICE_S, 1.25);
 }
 
 /* Between two turns of a worker the other has had a half of a slice, or, of ten, all of each. */
 static void where_slices_are_known_turns_have_a_time_each(void **state)
 {
     (void)state;
-    double slice_s = 0;
-    if (!has_slices(&slice_s)) {
-        print_message("skipped: this kernel does not say how long slices are\n");
-        skip();
-    }
-    take_crowded(2, 0.4 * slice_s, 0.1 * slice_s);
-    check_near(calibration.costs.refill_s, 0.2 * slice_s);
+    take_crowded(2, 0.4 * SLICE_S, 0.1 * SLICE_S);
+    check_near(calibration.costs.refill_s, 0.2 * SLICE_S);
     assert_true(calibration.costs.turns == 0);
-    take_crowded(4, 0.4 * slice_s, 0.1 * slice_s); // three others: more than a slice
-    check_near(calibration.costs.refill_s, 0.1 * slice_s);
-    take_crowded(2, 9.5 * slice_s, 0.5 * slice_s);
-    check_near(calibration.costs.refill_s, 0.05 * slice_s);
-    take_crowded(2, slice_s, -0.1 * slice_s); // no thread gets quicker by turns
+    take_crowded(4, 0.4 * SLICE_S, 0.1 * SLICE_S); // three others: more than a slice
+    check_near(calibration.costs.refill_s, 0.1 * SLICE_S);
+    take_crowded(2, 9.5 * SLICE_S, 0.5 * SLICE_S);
+    check_near(calibration.costs.refill_s, 0.05 * SLICE_S);
+    take_crowded(2, SLICE_S, -0.1 * SLICE_S); // no thread gets quicker by turns
     assert_true(calibration.costs.refill_s == 0);
 }
 
@@ -148,35 +151,27 @@ static void where_slices_are_known_turns_have_a_time_each(void **state)
 static void long_steps_show_what_turns_cost(void **state)
 {
     (void)state;
-    double slice_s = 0;
-    if (!has_slices(&slice_s)) {
-        print_message("skipped: this kernel does not say how long slices are\n");
-        skip();
-    }
-    take_crowded(2, 0.4 * slice_s, 0);
     struct calibration_run *const runs[] = {&local, &plain, &coded, &longer};
+    set_crowded(2, 0.4 * SLICE_S, 0);
     set_run(&coded, 1, "none", "none", 0);
     set_run(&longer, 2, "shm", "none", 0);
     longer.hosts[0].cores = 1;
     longer.batch = coded.batch = local.batch + 1;
-    coded.observation.cores.workers.compute_s = 1.9 * slice_s;
-    longer.observation.cores.workers.compute_s = 2 * slice_s;
-    calibration_take_turns(runs, 4, &local, &calibration);
-    check_near(calibration.costs.refill_s, 0.05 * slice_s);
+    coded.observation.cores.workers.compute_s = 1.9 * SLICE_S;
+    longer.observation.cores.workers.compute_s = 2 * SLICE_S;
+    take_turns(runs, 4, SLICE_S, 1.25);
+    check_near(calibration.costs.refill_s, 0.05 * SLICE_S);
     longer.batch++; // nothing is known of that alone
-    calibration_take_turns(runs, 4, &local, &calibration);
+    take_turns(runs, 4, SLICE_S, 1.25);
     assert_true(calibration.costs.refill_s == 0);
 }
 
 static void where_slices_are_not_known_turns_are_a_factor(void **state)
 {
     (void)state;
-    double slice_s = 0;
-    if (has_slices(&slice_s)) {
-        print_message("skipped: this kernel says how long slices are\n");
-        skip();
-    }
-    take_crowded(2, ALONE_S, 0.2 * ALONE_S);
+    struct calibration_run *const runs[] = {&local, &plain};
+    set_crowded(2, ALONE_S, 0.2 * ALONE_S);
+    take_turns(runs, 2, 0, 1.25);
     check_near(calibration.costs.turns, 1.2);
     assert_true(calibration.costs.refill_s == 0);
 }
@@ -192,6 +187,19 @@ static void runs_that_wait_for_links_do_not_show_what_others_take(void **state)
         plain.observation.cores.workers.compute_s / plain.observation.cores.step_s + 1.0 / 3;
     take_cores(2);
     assert_true(calibration.costs.crowding == 0);
+}
+
+/* Four workers on two cores, both of which are busy: that alone makes their steps longer. */
+static void turns_are_found_besides_crowding(void **state)
+{
+    (void)state;
+    struct calibration_run *const runs[] = {&local, &plain};
+    set_crowded(4, 0.4 * SLICE_S, 0.2 * SLICE_S);
+    plain.hosts[0].cores = 2;
+    take_turns(runs, 2, SLICE_S, 1.25); // 0.1 of a slice is for 0.6 of others', and is crowded, too
+    check_near(calibration.costs.refill_s, 0.1 / 0.6 / 1.25 * SLICE_S);
+    take_turns(runs, 2, 0, 1.25);
+    check_near(calibration.costs.turns, 1.25);
 }
 
 /* One worker alone took longer the second time, and so did what came next to that run. */
@@ -223,6 +231,7 @@ int main(void)
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
         cmocka_unit_test(long_steps_show_what_turns_cost),
         cmocka_unit_test(where_slices_are_not_known_turns_are_a_factor),
+        cmocka_unit_test(turns_are_found_besides_crowding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
