@@ -233,10 +233,8 @@ static uint32_t find_past_switches(const struct network *network, uint32_t worke
     if (!sample_racks_are_idle(network, workers, hosts)) {
         return 0;
     }
-    bool is_even = is_period_of_machines(network, workers, hosts, 1);
     for (uint32_t count = wanted; count / 4 <= wanted && count <= workers / 2; count++) {
-        if ((workers % count == 0 || is_even) &&
-            is_period_of_machines(network, workers, hosts, count)) {
+        if (workers % count == 0 && is_period_of_machines(network, workers, hosts, count)) {
             return count;
         }
     }
