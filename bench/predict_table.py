@@ -8,25 +8,26 @@ import predict_cells
 RULES = ("predicted", "linear", "alpha_beta")
 
 
-def values_of(book, kind, cell, name):
-    """Of all rounds of a cell."""
-    return [line[name] for (other, key), line in book.lines.items()
-            if other == kind and key.rpartition("#")[0] == cell.name]
+def rounds_of(book, cell):
+    """The keys of those rounds of a cell that were predicted and measured."""
+    return [key for kind, key in book.lines if kind == "measured"
+            and key.rpartition("#")[0] == cell.name and book.find("predicted", key) is not None]
 
 
 def rows_of(book, cells):
     """What is known of each cell that was measured: medians of its rounds."""
     rows = []
     for cell in cells:
-        rates = values_of(book, "measured", cell, "images_per_s")
-        if not rates or not values_of(book, "predicted", cell, "images_per_s"):
+        keys = rounds_of(book, cell)
+        rates = [book.find("measured", key)["images_per_s"] for key in keys]
+        if not rates:
             continue
         measured = statistics.median(rates)
         row = {"kind": "cell", "key": cell.name, "measured_images_per_s": measured,
                "measured_min": min(rates), "measured_max": max(rates)}
         for rule in RULES:
-            said = statistics.median(values_of(
-                book, "predicted", cell, "images_per_s" if rule == "predicted" else rule))
+            name = "images_per_s" if rule == "predicted" else rule
+            said = statistics.median(book.find("predicted", key)[name] for key in keys)
             row[f"{rule}_images_per_s"] = said
             row[f"{rule}_error_percent"] = 100 * (said / measured - 1)
         rows.append(row)
