@@ -440,7 +440,7 @@ enum status prediction_make(const struct job *job, const struct costs *costs,
     if (status == STATUS_OK) {
         status = course_measure(course, ret_prediction);
     }
-    if (course->is_too_large) {
+    if (course->is_too_large && !extent->is_quiet) {
         tell_too_large(course);
     }
     course_destroy(course);

@@ -33,6 +33,7 @@ struct prediction_extent {
     double *link_bytes;     // (network.link_count) gets what goes over each link in a step, NAN
                             // where nobody who was simulated uses it; borrowed. NULL: not wanted
     double memory_max;      // bytes that messages on their way may take; 0: PREDICTION_MEMORY_MAX
+    bool is_quiet;          // does not log that they take more
 };
 
 /* About one nanosecond for each is what a step takes. */

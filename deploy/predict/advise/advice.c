@@ -20,6 +20,7 @@
 /* A search in one mode, and what it works with. */
 struct search {
     const struct study *study;
+    const struct study *quiet; // the same, for what is tried: what is left out is no error
     const bool *is_kept;
     struct memo *memo;
     const struct advice *advice;
@@ -90,7 +91,7 @@ static enum status predict_picks(const struct search *search, const struct advic
     for (size_t axis = 0; axis < ADVICE_AXES; axis++) {
         used += (size_t)snprintf(key + used, sizeof(key) - used, " %zu", picks->of[axis]);
     }
-    const struct trial trial = {search->study, basis};
+    const struct trial trial = {search->quiet, basis};
     return memo_predict(search->memo, key, make, &trial, ret_made);
 }
 
@@ -252,8 +253,9 @@ static enum status find_gains(struct search *search)
 }
 
 /* Measures a combination with what limits it. One that is too large is as if it had no speed. */
-static enum status measure(const struct search *search, const struct advice_picks *picks,
-                           struct study_point *point, bool *ret_is_too_large)
+static enum status measure(const struct search *search, const struct study *study,
+                           const struct advice_picks *picks, struct study_point *point,
+                           bool *ret_is_too_large)
 {
     struct basis *basis = NULL;
     enum status status = make_default(search, &basis);
@@ -266,10 +268,9 @@ static enum status measure(const struct search *search, const struct advice_pick
                                       .servers = basis->job.servers,
                                       .what_if = search->advice->what_if};
     *point = asked;
-    status = study_measure(search->study, basis, point);
-    if (status == STATUS_OK && search->study->convergence != NULL) {
-        study_find_target(search->study, point->design, point->workers, &point->made,
-                          &point->target);
+    status = study_measure(study, basis, point);
+    if (status == STATUS_OK && study->convergence != NULL) {
+        study_find_target(study, point->design, point->workers, &point->made, &point->target);
     }
     basis_destroy(basis);
     *ret_is_too_large = status == STATUS_NO_MEMORY;
@@ -294,7 +295,8 @@ static enum status find_best(struct search *search, const struct advice_space *s
         if (status != STATUS_OK || design->is_too_large) {
             return status;
         }
-        status = measure(search, &design->found.picks, &design->after, &design->is_too_large);
+        status = measure(search, search->quiet, &design->found.picks, &design->after,
+                         &design->is_too_large);
         if (design->is_too_large) {
             search->unmeasured[search->unmeasured_count++] = design->found.picks;
         }
@@ -313,14 +315,22 @@ static enum status search_mode(struct search *search, const struct basis *basis)
     }
     enum status status = find_effort(search, basis, &space);
     if (status == STATUS_OK) {
-        status = measure(search, &none, &design->before, &design->is_before_too_large);
+        status =
+            measure(search, search->study, &none, &design->before, &design->is_before_too_large);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    design->is_of_target = design->before.target.seconds > 0;
+    // Whether a target is known of a mode whose default is not, its other combinations tell.
+    design->is_of_target = design->is_before_too_large ? search->study->convergence != NULL
+                                                       : design->before.target.seconds > 0;
     design->speed_before = design->is_before_too_large ? 0 : speed_of(search, &design->before.made);
     status = find_best(search, &space);
+    if (status == STATUS_OK && design->is_before_too_large && design->is_of_target &&
+        design->found.score <= 0) {
+        design->is_of_target = false;
+        status = find_best(search, &space);
+    }
     if (status != STATUS_OK || design->is_too_large) {
         return status;
     }
@@ -331,7 +341,9 @@ static enum status search_mode(struct search *search, const struct basis *basis)
 static enum status advise_mode(const struct study *study, const bool *is_kept, size_t mode_index,
                                const struct advice *advice, struct advice_design *design)
 {
+    struct study *quiet = malloc(sizeof(*quiet));
     struct search search = {.study = study,
+                            .quiet = quiet,
                             .is_kept = is_kept,
                             .memo = memo_create(),
                             .advice = advice,
@@ -339,14 +351,18 @@ static enum status advise_mode(const struct study *study, const bool *is_kept, s
                             .mode_index = mode_index};
     struct basis *basis = NULL;
     design->mode = study->designs[mode_index].mode;
-    enum status status = search.memo != NULL ? make_default(&search, &basis) : STATUS_NO_MEMORY;
+    enum status status =
+        search.memo != NULL && quiet != NULL ? make_default(&search, &basis) : STATUS_NO_MEMORY;
     if (status == STATUS_OK) {
+        *quiet = *study;
+        quiet->is_quiet = true;
         status = search_mode(&search, basis);
     }
     design->is_apart = study->convergence != NULL ? !design->is_of_target
                                                   : mode_updates_on_push(design->mode.kind);
     basis_destroy(basis);
     memo_destroy(search.memo);
+    free(quiet);
     return status;
 }
 

@@ -114,7 +114,8 @@ struct prediction_extent study_extent(const struct study *study)
         .counted = study->counted,
         .work_max = PREDICTION_WORK_MAX,
         .error_max = study->is_approximate ? PREDICTION_ERROR_MAX_ASKED : PREDICTION_ERROR_MAX,
-        .memory_max = study->memory_max};
+        .memory_max = study->memory_max,
+        .is_quiet = study->is_quiet};
 }
 
 /* Where shares of a global batch differ, costs are those of the largest, but fewer images count. */

@@ -59,6 +59,7 @@ struct study {
     uint32_t counted;    // steps of each worker
     bool is_approximate; // jobs are made in small also where that may be off by more than 1 %
     double memory_max;   // of a point, bytes; 0: PREDICTION_MEMORY_MAX
+    bool is_quiet;       // does not log that a point takes more
     uint32_t threads;    // that make points; 0: one for each core. Changes no figure
     struct study_design designs[STUDY_POINTS_MAX];
     uint32_t workers[STUDY_POINTS_MAX]; // ascending

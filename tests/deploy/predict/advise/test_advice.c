@@ -175,18 +175,31 @@ static void test_the_text_says_what_and_why(void **state)
     free(text);
 }
 
+static unsigned told; // how often it was logged that something takes too much memory
+
+static unsigned count(const char *text, const char *words)
+{
+    unsigned found = 0;
+    for (; (text = strstr(text, words)) != NULL; text++) {
+        found++;
+    }
+    return found;
+}
+
 /* Advice for a ring of 16 of which the direct all-reduce is the default, and ps-sync, with so much
  * memory for each combination. */
 static enum status advise_within(double memory_max, const bool is_kept[ADVICE_AXES],
+                                 const struct convergence *convergence,
                                  struct small_study **ret_small, struct advice_list *ret_list)
 {
     struct small_study *small = small_study_create(16, "ring,ps-sync", "1", "16");
     assert_non_null(small);
     small->study.job.all_reduce = ALL_REDUCE_CHOICE_DIRECT;
     small->study.memory_max = memory_max;
+    small->study.convergence = convergence;
     captured_log_begin();
     enum status status = advice_list_make(&small->study, is_kept, ret_list);
-    (void)captured_log_end();
+    told = count(captured_log_end(), "takes more than");
     *ret_small = small;
     return status;
 }
@@ -216,9 +229,11 @@ static void test_what_takes_too_much_memory_is_left_out(void **state)
     (void)state;
     struct small_study *small;
     struct advice_list list;
-    assert_int_equal(advise_within(DIRECT_IS_TOO_LARGE, nothing_kept, &small, &list), STATUS_OK);
+    assert_int_equal(advise_within(DIRECT_IS_TOO_LARGE, nothing_kept, NULL, &small, &list),
+                     STATUS_OK);
     const struct advice *advice = &list.list[0];
     const struct advice_design *ring = design_of(advice, MODE_RING);
+    assert_int_equal(told, 1); // of the default, and not of each combination that has it
     assert_int_equal(advice->known, 2);
     assert_true(ring->is_before_too_large && ring->has_left_out && !ring->is_too_large);
     assert_true(ring->speed_after > 0);
@@ -245,7 +260,7 @@ static void test_a_mode_that_is_too_large_leaves_the_others_as_they_are(void **s
     const bool is_kept[ADVICE_AXES] = {[ADVICE_ALL_REDUCE] = true, [ADVICE_BUCKET] = true};
     struct small_study *small;
     struct advice_list list;
-    assert_int_equal(advise_within(DIRECT_IS_TOO_LARGE, is_kept, &small, &list), STATUS_OK);
+    assert_int_equal(advise_within(DIRECT_IS_TOO_LARGE, is_kept, NULL, &small, &list), STATUS_OK);
     const struct advice *advice = &list.list[0];
     assert_int_equal(advice->known, 1);
     assert_int_equal(advice->designs[0].mode.kind, MODE_PS_SYNC);
@@ -264,8 +279,31 @@ static void test_advice_without_any_design_fails(void **state)
     (void)state;
     struct small_study *small;
     struct advice_list list;
-    assert_int_equal(advise_within(1, nothing_kept, &small, &list), STATUS_NO_MEMORY);
+    assert_int_equal(advise_within(1, nothing_kept, NULL, &small, &list), STATUS_NO_MEMORY);
     small_study_destroy(small);
+}
+
+/* The table has a row for the updates of both modes, or for those of none. */
+static void test_a_mode_whose_default_is_too_large_is_ranked_by_its_target(void **state)
+{
+    (void)state;
+    struct convergence_row row = {.images = 16 * 32, .updates = 1000};
+    const struct convergence convergence = {&row, 1};
+    for (int is_known = 0; is_known < 2; is_known++) {
+        struct small_study *small;
+        struct advice_list list;
+        row.images = is_known != 0 ? 16 * 32 : 1;
+        assert_int_equal(
+            advise_within(DIRECT_IS_TOO_LARGE, nothing_kept, &convergence, &small, &list),
+            STATUS_OK);
+        const struct advice_design *ring = design_of(&list.list[0], MODE_RING);
+        assert_true(ring->is_before_too_large && !ring->is_too_large && ring->speed_after > 0);
+        assert_int_equal(ring->is_of_target, is_known);
+        assert_int_equal(ring->is_apart, !is_known);
+        assert_int_equal(ring->after.target.seconds > 0, is_known);
+        advice_list_finish(&list);
+        small_study_destroy(small);
+    }
 }
 
 int main(void)
@@ -280,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_what_takes_too_much_memory_is_left_out),
         cmocka_unit_test(test_a_mode_that_is_too_large_leaves_the_others_as_they_are),
         cmocka_unit_test(test_advice_without_any_design_fails),
+        cmocka_unit_test(test_a_mode_whose_default_is_too_large_is_ranked_by_its_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
