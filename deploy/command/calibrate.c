@@ -239,9 +239,10 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
             "batch than most shows only what a step costs with its batch. Without RUN,\ncalibrate "
             "runs short jobs itself, with the options of a job: one worker alone (local, also with "
             "each of\n--batches), ring, ring with small buckets, ps-sync (with --compress also "
-            "without codes), and, on one host,\nring on the cores of one worker. They go over tcp "
-            "unless --transport says otherwise, and have 60 steps\nunless --steps does.\nWhat no "
-            "run shows is named, with what is assumed of it.",
+            "without codes), local once more,\nand, on one host, ring on the cores of one worker; "
+            "where steps are short, these two again with longer ones.\nThey go over tcp unless "
+            "--transport says otherwise, and have 60 steps unless --steps does.\nWhat no run shows "
+            "is named, with what is assumed of it.",
         .example =
             "  ringside calibrate --model cnn --batch 64 --costs costs.json --network net.json\n"
             "  ringside calibrate -H node1,node2 --costs costs.json --network net.json\n"
