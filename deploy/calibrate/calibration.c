@@ -131,10 +131,11 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     quantity_format(costs_compute_s(&made->costs), QUANTITY_TIME, least);
     quantity_format(spread_mean_s(spread), QUANTITY_TIME, more);
     calibration_add_note(
-        &made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s",
+        &made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s%s",
         least,
         made->costs.whole_layers ? "" : ", shared out by parameters as no layers are recorded",
-        maker->narrowest->observation.step_count, maker->narrowest->name);
+        maker->narrowest->observation.step_count, maker->narrowest->name,
+        share == 1 ? "" : ", at the mean speed of all runs like it");
     calibration_add_note(&made->cost_notes, "spread", false,
                          "%s more in the mean%s: the same steps", more,
                          spread->kind == SPREAD_NONE          ? ", which is none"

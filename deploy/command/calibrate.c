@@ -10,6 +10,7 @@
 #include "deploy/command/commands.h"
 #include "deploy/predict/basis/fields.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,7 @@ static enum exit_code run_jobs(struct work *work)
     if (code != EXIT_COMPLETED) {
         return code;
     }
+    assert(work->jobs.count <= CALIBRATION_RUNS_MAX);
     for (size_t i = 0; i < work->jobs.count; i++) {
         work->paths[work->path_count++] = work->jobs.folders[i];
     }

@@ -140,8 +140,10 @@ static void list_kinds(struct calibration_jobs *jobs)
 {
     for (int kind = 0; kind < CALIBRATION_LONG; kind++) {
         bool has_codes = jobs->job.compress.kind != CODEC_NONE;
+        bool knows_cores = jobs->job.threads == 1; // of several threads only one is known
         size_t count = kind == CALIBRATION_BATCH   ? jobs->batch_count
                        : kind == CALIBRATION_CODES ? has_codes
+                       : kind == CALIBRATION_AGAIN ? knows_cores
                                                    : 1;
         for (size_t i = 0; i < count; i++) {
             jobs->kinds[jobs->count++] = kind;
@@ -397,9 +399,9 @@ static void add_long(struct calibration_jobs *jobs)
 {
     size_t turns = jobs->count - 1, alone = turns - 1;
     char error[OPTION_ERROR_BYTES];
-    uint32_t times = jobs->job.steps > 0 && jobs->batch_count < CALIBRATION_BATCHES_MAX
-                         ? find_longer(jobs, alone)
-                         : 1;
+    bool is_known = jobs->job.threads == 1 && jobs->job.steps > 0;
+    uint32_t times =
+        is_known && jobs->batch_count < CALIBRATION_BATCHES_MAX ? find_longer(jobs, alone) : 1;
     struct job longer[2] = {jobs->list[alone], jobs->list[turns]};
     for (size_t i = 0; i < 2 && times > 1; i++) {
         longer[i].batch = times * jobs->list[alone].batch;
