@@ -5,7 +5,7 @@
 #include "ps-server/coordinator/newcomers.h"
 #include "ps-server/launcher/launcher_news.h"
 #include "tests/support/common/choices.h"
-#include "tests/support/ps-server/newcomer_story.h"
+#include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -16,18 +16,44 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of four ranks: two processes carry them, by connections 1 and 2, and train. */
+static void open_training(struct story *story)
+{
+    story_open_training(story, 2);
+    story->job.workers = 4;
+    story->job.processes = 2;
+    story->job.on_loss = ON_LOSS_REDEAL;
+    story->job.min_workers = 1;
+}
+
+/* JOIN of a worker: why it is refused, and under which number it may come again. */
+static enum status ask(struct story *story, uint64_t peer, int64_t rank, uint64_t now_ms,
+                       uint32_t *ret_number)
+{
+    const struct wire_member member = {.role = ROLE_WORKER,
+                                       .has_rank = rank >= 0,
+                                       .rank = rank >= 0 ? (uint32_t)rank : 0,
+                                       .host = "node"};
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION};
+    story_give(story, peer, join, now_ms);
+    uint32_t last = story->transcript.sent_count - 1;
+    assert_int_equal(story->transcript.sent[last].peer, peer);
+    assert_int_equal(story->transcript.sent[last].kind, MESSAGE_REFUSE);
+    *ret_number = story->transcript.sent[last].rank;
+    return story->transcript.sent[last].reason;
+}
+
 static void one_that_asks_is_told_to_come_again_under_a_number(void **state)
 {
     (void)state;
     struct story story;
-    newcomer_open_training(&story);
+    open_training(&story);
     uint32_t number;
-    assert_int_equal(newcomer_ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     assert_int_equal(number, 3);
-    assert_int_equal(newcomer_ask(&story, 10, -1, 100, &number),
-                     STATUS_AGAIN); // the lowest that is free
+    assert_int_equal(ask(&story, 10, -1, 100, &number), STATUS_AGAIN); // the lowest that is free
     assert_int_equal(number, 2);
-    assert_int_equal(newcomer_ask(&story, 9, 3, 300, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 9, 3, 300, &number), STATUS_AGAIN);
     assert_int_equal(story.coordinator.newcomers.count, 2);
     coordinator_finish(&story.coordinator);
 }
@@ -54,7 +80,7 @@ static void one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts
 {
     (void)state;
     struct story story;
-    newcomer_open_training(&story);
+    open_training(&story);
     join_from(&story, 9, 7, "127.0.0.1");
     expect_told(&story, "--bind is 127.0.0.1, a loopback address");
     expect_told(&story, "say --bind 0.0.0.0");
@@ -69,7 +95,7 @@ static void parameter_servers_do_not_mind_a_loopback_address(void **state)
 {
     (void)state;
     struct story story;
-    newcomer_open_training(&story);
+    open_training(&story);
     story.job.mode = mode_of("ps-sync");
     join_from(&story, 9, 7, "127.0.0.1");
     assert_int_equal(story.coordinator.newcomers.count, 1);
@@ -82,12 +108,12 @@ static void one_whose_connection_is_closed_keeps_no_place(void **state)
     (void)state;
     struct story story;
     uint32_t number;
-    newcomer_open_training(&story);
-    assert_int_equal(newcomer_ask(&story, 9, 2, 100, &number), STATUS_AGAIN);
-    assert_int_equal(newcomer_ask(&story, 10, 3, 100, &number), STATUS_AGAIN);
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 10, 3, 100, &number), STATUS_AGAIN);
     deadlines_note_closed(&story.coordinator, 9, 200);
     assert_int_equal(story.coordinator.newcomers.count, 1);
-    assert_int_equal(newcomer_ask(&story, 11, 2, 300, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 11, 2, 300, &number), STATUS_AGAIN);
     assert_int_equal(number, 2);
     newcomers_admit(&story.coordinator, 400);
     assert_int_equal(story.coordinator.admitted, 2);
@@ -99,7 +125,7 @@ static void one_that_has_ended_as_the_launcher_says_keeps_no_place(void **state)
 {
     (void)state;
     struct story story;
-    newcomer_open_training(&story);
+    open_training(&story);
     const struct wire_member member = {.role = ROLE_WORKER, .host = "node", .launch = 8};
     story_give(&story, 9,
                (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
@@ -126,7 +152,7 @@ static void one_that_is_started_in_the_place_of_another_shows_that_it_has_ended(
 {
     (void)state;
     struct story story;
-    newcomer_open_training(&story);
+    open_training(&story);
     story.job.workers = 2;
     struct coordinator *coordinator = &story.coordinator;
     coordinator->membership.workers[0].launch = launch_number_make(5, 1);
@@ -153,10 +179,10 @@ static void one_whose_number_another_has_gets_another_one(void **state)
     (void)state;
     struct story story;
     uint32_t number;
-    newcomer_open_training(&story);
-    assert_int_equal(newcomer_ask(&story, 9, 1, 100, &number), STATUS_AGAIN); // is there
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 1, 100, &number), STATUS_AGAIN); // is there
     assert_int_equal(number, 2);
-    assert_int_equal(newcomer_ask(&story, 11, 2, 100, &number), STATUS_AGAIN); // so is this one
+    assert_int_equal(ask(&story, 11, 2, 100, &number), STATUS_AGAIN); // so is this one
     assert_int_equal(number, 3);
     coordinator_finish(&story.coordinator);
 }
@@ -166,14 +192,13 @@ static void where_there_is_no_place_one_is_refused(void **state)
     (void)state;
     struct story story;
     uint32_t number;
-    newcomer_open_training(&story);
-    assert_int_equal(newcomer_ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
-    assert_int_equal(newcomer_ask(&story, 12, 3, 100, &number), STATUS_AGAIN);
-    assert_int_equal(newcomer_ask(&story, 13, -1, 100, &number),
-                     STATUS_UNREACHABLE); // a fifth for four
+    open_training(&story);
+    assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 12, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_UNREACHABLE); // a fifth for four
     expect_told(&story, "each of its ranks has a worker: a place is free once one is lost");
     story.job.on_loss = ON_LOSS_FAIL;
-    assert_int_equal(newcomer_ask(&story, 14, 5, 5000, &number), STATUS_UNREACHABLE);
+    assert_int_equal(ask(&story, 14, 5, 5000, &number), STATUS_UNREACHABLE);
     expect_told(&story, "that needs --on-loss redeal");
     coordinator_finish(&story.coordinator);
 }
@@ -184,10 +209,10 @@ static void the_next_generation_has_a_place_for_those_who_still_ask(void **state
     struct story story;
     struct generation next;
     uint32_t number;
-    newcomer_open_training(&story);
-    assert_int_equal(newcomer_ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
-    assert_int_equal(newcomer_ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
-    assert_int_equal(newcomer_ask(&story, 9, 3, 3000, &number), STATUS_AGAIN);
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 9, 3, 3000, &number), STATUS_AGAIN);
     newcomers_admit(&story.coordinator, 3200); // 10 has fallen silent
     assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
     assert_string_equal(story.coordinator.reason, "worker 3 has come");
@@ -207,11 +232,11 @@ static void who_joins_after_a_step_waits_for_a_copy_of_it(void **state)
     struct story story;
     struct generation next;
     uint32_t number;
-    newcomer_open_training(&story);
+    open_training(&story);
     snprintf(story.job.faults, sizeof(story.job.faults), "after=step:90,join;after=step:50,join");
     assert_int_equal(newcomers_awaited_step(&story.coordinator), 0); // nobody is there
-    assert_int_equal(newcomer_ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
-    assert_int_equal(newcomer_ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
     assert_int_equal(newcomers_awaited_step(&story.coordinator), 50);
     story.coordinator.checkpointing.copied = 49;
     newcomers_admit(&story.coordinator, 200);
@@ -236,9 +261,9 @@ static void the_places_of_a_generation_are_for_those_who_come_back(void **state)
     struct story story;
     struct generation next;
     uint32_t number;
-    newcomer_open_training(&story);
+    open_training(&story);
     const struct coordinator_port port = story.coordinator.port;
-    assert_int_equal(newcomer_ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     newcomers_admit(&story.coordinator, 200);
     assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
     coordinator_finish(&story.coordinator);
@@ -247,10 +272,9 @@ static void the_places_of_a_generation_are_for_those_who_come_back(void **state)
                      STATUS_OK);
     generation_begin(&next, &story.coordinator);
     assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
-    assert_int_equal(newcomer_ask(&story, 12, -1, 400, &number), STATUS_AGAIN);
-    assert_int_equal(number, 2); // 0, 1 and 3 come back
-    assert_int_equal(newcomer_ask(&story, 13, 7, 400, &number),
-                     STATUS_UNREACHABLE); // a fifth for four
+    assert_int_equal(ask(&story, 12, -1, 400, &number), STATUS_AGAIN);
+    assert_int_equal(number, 2);                                            // 0, 1 and 3 come back
+    assert_int_equal(ask(&story, 13, 7, 400, &number), STATUS_UNREACHABLE); // a fifth for four
     coordinator_finish(&story.coordinator);
     generation_finish(&next);
 }
@@ -262,9 +286,9 @@ static void who_has_ended_on_this_host_is_not_waited_for(void **state)
     struct story story;
     struct generation next;
     uint32_t number;
-    newcomer_open_training(&story);
+    open_training(&story);
     const struct coordinator_port port = story.coordinator.port;
-    assert_int_equal(newcomer_ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     story.coordinator.membership.workers[1].sighting.process_id = 71;
     newcomers_admit(&story.coordinator, 200);
     assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
@@ -286,13 +310,165 @@ static void who_has_ended_on_this_host_is_not_waited_for(void **state)
     generation_finish(&next);
 }
 
+/* Worker 3 is to come to two others. */
+static void begin_with_newcomer(struct story *story, struct generation *ret_next)
+{
+    uint32_t number;
+    open_training(story);
+    const struct coordinator_port port = story->coordinator.port;
+    assert_int_equal(ask(story, 9, 3, 100, &number), STATUS_AGAIN);
+    newcomers_admit(&story->coordinator, 200);
+    assert_int_equal(generation_next(&story->coordinator, ret_next), STATUS_OK);
+    coordinator_finish(&story->coordinator);
+    story->job.processes = ret_next->process_count;
+    assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 300),
+                     STATUS_OK);
+    generation_begin(ret_next, &story->coordinator);
+}
+
+/* It has come by connection 13, and all prepare. */
+static void open_with_newcomer(struct story *story, struct generation *ret_next)
+{
+    begin_with_newcomer(story, ret_next);
+    story_join(story, 10, ROLE_WORKER, 0);
+    story_join(story, 11, ROLE_WORKER, 1);
+    story_join(story, 13, ROLE_WORKER, 3);
+}
+
+static void leave_unable(struct story *story, uint64_t peer)
+{
+    const struct message leave = {.kind = MESSAGE_LEAVE,
+                                  .reason = STATUS_UNSUPPORTED,
+                                  .text = "it cannot prepare (not supported by this build)"};
+    story_give(story, peer, leave, 400);
+}
+
+static void expect_end(struct story *story, struct generation *generation, enum status verdict)
+{
+    assert_int_equal(story->coordinator.verdict, verdict);
+    coordinator_finish(&story->coordinator);
+    generation_finish(generation);
+}
+
+static void others_go_on_without_a_newcomer_that_lacks_what_it_needs(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    open_with_newcomer(&story, &generation);
+    leave_unable(&story, 13);
+    assert_non_null(strstr(story.coordinator.reason, "worker 3 (host node"));
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    open_with_newcomer(&story, &generation);
+    leave_unable(&story, 11); // which has trained: what it lacks now, others lack
+    expect_end(&story, &generation, STATUS_UNSUPPORTED);
+
+    open_with_newcomer(&story, &generation);
+    story_ready(&story, 13, ROLE_WORKER, "first", &story_layout);
+    leave_unable(&story, 13); // so has one that was ready
+    expect_end(&story, &generation, STATUS_UNSUPPORTED);
+}
+
+static void others_go_on_without_a_newcomer_that_differs_from_them(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    struct layout other = story_layout;
+    other.digest++;
+    open_with_newcomer(&story, &generation);
+    story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
+    story_ready(&story, 13, ROLE_WORKER, "first", &other);
+    assert_non_null(strstr(story.coordinator.reason, "its model differs"));
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    // It is ready before any of them.
+    const struct coordinator_resume copy = {.layout_digest = story_layout.digest,
+                                            .value_count = story_layout.value_count};
+    open_with_newcomer(&story, &generation);
+    story.coordinator.resume = &copy;
+    story_ready(&story, 13, ROLE_WORKER, "first", &other);
+    assert_non_null(strstr(story.coordinator.reason, "its model is not that of the job"));
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    open_with_newcomer(&story, &generation);
+    story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
+    story_ready(&story, 11, ROLE_WORKER, "first", &other);
+    expect_end(&story, &generation, STATUS_MISMATCH);
+}
+
+/* Nobody was lost. It was killed before it came, on another host, where nobody sees that. */
+static void a_newcomer_that_does_not_come_is_called_one(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    begin_with_newcomer(&story, &generation);
+    story_join(&story, 10, ROLE_WORKER, 0);
+    story_join(&story, 11, ROLE_WORKER, 1);
+    const struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
+    story_give(&story, 10, heartbeat, 5000);
+    story_give(&story, 11, heartbeat, 5000);
+    coordinator_tick(&story.coordinator, 5400, 0);
+    assert_string_equal(story.coordinator.reason,
+                        "worker 3 did not come within 5 s of being told to");
+    expect_end(&story, &generation, STATUS_AGAIN);
+}
+
+/* Nor is the job held up for --lost-after. */
+static void a_newcomer_that_is_closed_before_it_comes_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    begin_with_newcomer(&story, &generation);
+    deadlines_note_closed(&story.coordinator, 9, 400);
+    story_join(&story, 10, ROLE_WORKER, 0);
+    story_join(&story, 11, ROLE_WORKER, 1);
+    coordinator_tick(&story.coordinator, 1399, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    coordinator_tick(&story.coordinator, 1400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_RENEWING);
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    begin_with_newcomer(&story, &generation);
+    deadlines_note_closed(&story.coordinator, 9, 400);
+    deadlines_note_closed(&story.coordinator, 1, 400); // of one that was there, and joins anew
+    story_join(&story, 10, ROLE_WORKER, 0);
+    story_join(&story, 11, ROLE_WORKER, 1);
+    story_join(&story, 13, ROLE_WORKER, 3);
+    coordinator_tick(&story.coordinator, 1400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&generation);
+}
+
+/* A loss has overtaken its preparation. */
+static void a_newcomer_is_one_until_it_has_been_ready(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation, next;
+    open_with_newcomer(&story, &generation);
+    story.job.min_workers = 1;
+    deadlines_note_closed(&story.coordinator, 11, 400);
+    coordinator_tick(&story.coordinator, 2000, 0);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.process_count, 2);
+    assert_false(next.workers[0].is_new);
+    assert_true(next.workers[1].is_new);
+    generation_finish(&next);
+    expect_end(&story, &generation, STATUS_AGAIN);
+}
+
 static void those_who_ask_hear_that_the_job_ends(void **state)
 {
     (void)state;
     struct story story;
     uint32_t number;
-    newcomer_open_training(&story);
-    assert_int_equal(newcomer_ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "by SIGINT", 200);
     uint32_t last = story.transcript.sent_count - 1;
     assert_int_equal(story.transcript.sent[last].peer, 9);
@@ -306,7 +482,7 @@ static void without_newcomers_a_copy_changes_nothing(void **state)
 {
     (void)state;
     struct story story;
-    newcomer_open_training(&story);
+    open_training(&story);
     newcomers_admit(&story.coordinator, 200);
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     coordinator_finish(&story.coordinator);
@@ -327,6 +503,11 @@ int main(void)
         cmocka_unit_test(who_joins_after_a_step_waits_for_a_copy_of_it),
         cmocka_unit_test(the_places_of_a_generation_are_for_those_who_come_back),
         cmocka_unit_test(who_has_ended_on_this_host_is_not_waited_for),
+        cmocka_unit_test(others_go_on_without_a_newcomer_that_lacks_what_it_needs),
+        cmocka_unit_test(others_go_on_without_a_newcomer_that_differs_from_them),
+        cmocka_unit_test(a_newcomer_that_does_not_come_is_called_one),
+        cmocka_unit_test(a_newcomer_that_is_closed_before_it_comes_is_not_waited_for),
+        cmocka_unit_test(a_newcomer_is_one_until_it_has_been_ready),
         cmocka_unit_test(those_who_ask_hear_that_the_job_ends),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
     };
