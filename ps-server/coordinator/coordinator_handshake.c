@@ -117,7 +117,7 @@ static bool begins_alike(struct coordinator *coordinator, const struct message *
     return coordinator->has_layout && message->step == coordinator->begin_step;
 }
 
-/* Whether the worker may stay, which agrees with the others. */
+/* Whether the worker agrees with the others, and may stay. */
 static bool accept_worker(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message, uint64_t now_ms)
 {
