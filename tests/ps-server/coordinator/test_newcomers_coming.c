@@ -112,6 +112,23 @@ static void others_go_on_without_a_newcomer_that_differs_from_them(void **state)
     assert_non_null(strstr(story.coordinator.reason, "its model is not that of the job"));
     expect_end(&story, &generation, STATUS_AGAIN);
 
+    // There is no copy so far.
+    open_with_newcomer(&story, &generation);
+    story_ready(&story, 13, ROLE_WORKER, "first", &other);
+    story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
+    assert_non_null(strstr(story.coordinator.reason,
+                           "worker 3 (host node) is new, and worker 0 (host node) does not agree"));
+    assert_int_equal(story.coordinator.membership.workers[2].state, SLOT_GONE);
+    assert_int_equal(story.coordinator.membership.workers[0].state, SLOT_JOINED);
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    // One that has agreed with it is one of those who were there.
+    open_with_newcomer(&story, &generation);
+    story_ready(&story, 13, ROLE_WORKER, "first", &story_layout);
+    story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
+    story_ready(&story, 11, ROLE_WORKER, "first", &other);
+    expect_end(&story, &generation, STATUS_MISMATCH);
+
     open_with_newcomer(&story, &generation);
     story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
     story_ready(&story, 11, ROLE_WORKER, "first", &other);
