@@ -1,5 +1,6 @@
 /* Tests of workers that ask to join a job that is under way. */
 #include "common/service/launch_number.h"
+#include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
@@ -89,6 +90,39 @@ static void one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts
     join_from(&story, 10, 0, "127.0.0.1");
     assert_int_equal(story.coordinator.newcomers.count, 2);
     coordinator_finish(&story.coordinator);
+}
+
+/* The job would lose those for its sake. */
+static void one_that_cannot_connect_to_those_who_are_there_is_refused(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    open_training(&story);
+    const struct coordinator_port port = story.coordinator.port;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct slot *slot = &story.coordinator.membership.workers[i];
+        slot->host_id = slot->sighting.host_id = 5;
+        snprintf(slot->loopback, sizeof(slot->loopback), "127.0.0.1");
+    }
+    join_from(&story, 9, 7, "");
+    expect_told(&story, "it cannot connect to worker 0, which listens at 127.0.0.1");
+    assert_int_equal(story.coordinator.newcomers.count, 0);
+
+    // Nor when they come back.
+    coordinator_close(&story.coordinator, STATUS_AGAIN, "somebody has come", NULL, 200);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    coordinator_finish(&story.coordinator);
+    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 300),
+                     STATUS_OK);
+    generation_begin(&next, &story.coordinator);
+    join_from(&story, 10, 7, "");
+    expect_told(&story, "it cannot connect to worker 0, which listens at 127.0.0.1");
+    assert_int_equal(story.coordinator.newcomers.count, 0);
+    join_from(&story, 11, 5, "127.0.0.1");
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
 }
 
 static void parameter_servers_do_not_mind_a_loopback_address(void **state)
@@ -341,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
         cmocka_unit_test(one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts),
+        cmocka_unit_test(one_that_cannot_connect_to_those_who_are_there_is_refused),
         cmocka_unit_test(parameter_servers_do_not_mind_a_loopback_address),
         cmocka_unit_test(one_whose_connection_is_closed_keeps_no_place),
         cmocka_unit_test(one_that_has_ended_as_the_launcher_says_keeps_no_place),
