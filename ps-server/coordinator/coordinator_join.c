@@ -50,6 +50,12 @@ static void welcome(const struct coordinator *coordinator, uint64_t peer, enum m
     coordinator_port_send(&coordinator->port, peer, &message);
 }
 
+/* Whether the place is that of another process of the launcher, as far as is known. */
+static bool is_of_another(const struct slot *place, const struct wire_member *member)
+{
+    return place->launch != 0 && member->launch != 0 && place->launch != member->launch;
+}
+
 /* Whether a member has no place in this generation. The places of all but the first are kept for
  * the processes that come back to them. */
 static bool is_newcomer(const struct coordinator *coordinator, const struct wire_member *member)
@@ -57,9 +63,9 @@ static bool is_newcomer(const struct coordinator *coordinator, const struct wire
     if (coordinator->state != COORDINATOR_GATHERING || coordinator->is_returned) {
         return true; // those who are to come back train
     }
-    bool has_place =
-        member->has_rank &&
-        membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot != NULL;
+    const struct slot *place =
+        membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot;
+    bool has_place = member->has_rank && place != NULL && !is_of_another(place, member);
     return coordinator->generation != NULL && member->role == ROLE_WORKER && !has_place;
 }
 
@@ -143,12 +149,17 @@ static void evict(struct coordinator *coordinator, const struct sender *old, uin
 static bool is_replaced(const struct sender *old, const struct wire_member *joining)
 {
     return old->slot != NULL && launch_number_follows(joining->launch, old->slot->launch) &&
-           old->slot->state != SLOT_FREE && old->slot->state != SLOT_GONE;
+           old->slot->state != SLOT_GONE;
 }
 
 static void explain_lost(const struct sender *lost, const char *how,
                          char ret_sentence[COORDINATOR_REASON_BYTES])
 {
+    if (lost->slot->state == SLOT_FREE) { // it was to come back
+        snprintf(ret_sentence, COORDINATOR_REASON_BYTES, "%s %u was lost: %s",
+                 role_name(lost->role), lost->slot->number, how);
+        return;
+    }
     snprintf(ret_sentence, COORDINATOR_REASON_BYTES, "%s %u (host %s, pid %llu) was lost: %s",
              role_name(lost->role), lost->slot->number, lost->slot->host,
              (unsigned long long)lost->slot->process_id, how);

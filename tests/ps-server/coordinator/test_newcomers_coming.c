@@ -1,4 +1,5 @@
 /* Tests of newcomers that were admitted, and come to the next generation. */
+#include "common/service/launch_number.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
@@ -60,6 +61,34 @@ static void expect_end(struct story *story, struct generation *generation, enum 
     assert_int_equal(story->coordinator.verdict, verdict);
     coordinator_finish(&story->coordinator);
     generation_finish(generation);
+}
+
+/* Its launcher has counted it for another place, or for the same one, after that one had ended. */
+static void a_place_that_is_kept_is_for_the_process_that_had_it(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    begin_with_newcomer(&story, &generation);
+    struct coordinator *coordinator = &story.coordinator;
+    const struct slot *kept = &coordinator->membership.workers[1];
+    coordinator->membership.workers[1].launch = launch_number_make(6, 2);
+    join_launched(&story, 12, 1, launch_number_make(7, 3));
+    assert_int_equal(kept->state, SLOT_FREE);
+    assert_int_equal(coordinator->newcomers.count, 1);
+    join_launched(&story, 13, 1, launch_number_make(8, 2));
+    assert_int_equal(kept->state, SLOT_GONE);
+    assert_string_equal(coordinator->reason,
+                        "worker 1 was lost: another one was started in its place");
+    assert_int_equal(coordinator->newcomers.count, 2);
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    begin_with_newcomer(&story, &generation);
+    coordinator->membership.workers[1].launch = launch_number_make(6, 2);
+    join_launched(&story, 11, 1, launch_number_make(6, 2));
+    assert_int_equal(coordinator->membership.workers[1].peer, 11);
+    coordinator_finish(coordinator);
+    generation_finish(&generation);
 }
 
 static void leave_unable(struct story *story, uint64_t peer)
@@ -202,6 +231,7 @@ static void a_newcomer_is_one_until_it_has_been_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_place_that_is_kept_is_for_the_process_that_had_it),
         cmocka_unit_test(others_go_on_without_a_newcomer_that_lacks_what_it_needs),
         cmocka_unit_test(others_go_on_without_a_newcomer_that_differs_from_them),
         cmocka_unit_test(a_newcomer_that_does_not_come_is_called_one),
