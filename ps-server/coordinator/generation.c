@@ -243,6 +243,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
         slot->peer = generation->workers[i].peer;
         slot->has_commit = generation->workers[i].has_commit;
         slot->is_new = generation->workers[i].is_new;
+        slot->is_asking = generation->workers[i].is_asking;
         slot->launch = generation->workers[i].launch;
         slot->sighting = generation->workers[i].sighting;
         slot->host_id = slot->sighting.host_id;

@@ -59,6 +59,7 @@ struct generation_worker {
     uint64_t peer;   // of its connection before
     bool has_commit; // see membership.h
     bool is_new;     // likewise
+    bool is_asking;  // likewise
     uint32_t launch; // likewise
     struct sighting sighting;
     char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // see membership.h

@@ -42,6 +42,7 @@ static void list_slots(const struct coordinator *last, bool has_commit,
                                                  .peer = slot->peer,
                                                  .has_commit = has_commit,
                                                  .is_new = slot->is_new,
+                                                 .is_asking = slot->is_asking,
                                                  .launch = slot->launch,
                                                  .sighting = slot->sighting};
             memcpy(worker->loopback, slot->loopback, sizeof(worker->loopback));
@@ -68,6 +69,7 @@ static enum status list_workers(const struct coordinator *last, struct generatio
             (struct generation_worker){.number = newcomer->number,
                                        .peer = newcomer->peer,
                                        .is_new = true,
+                                       .is_asking = true,
                                        .launch = newcomer->launch,
                                        .sighting = newcomer->sighting};
     }

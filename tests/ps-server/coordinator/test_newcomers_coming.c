@@ -224,8 +224,19 @@ static void a_newcomer_is_one_until_it_has_been_ready(void **state)
     assert_int_equal(next.process_count, 2);
     assert_false(next.workers[0].is_new);
     assert_true(next.workers[1].is_new);
-    generation_finish(&next);
+
+    // Then it joins anew, by another connection, like all others.
+    const struct coordinator_port port = story.coordinator.port;
     expect_end(&story, &generation, STATUS_AGAIN);
+    story.job.processes = next.process_count;
+    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 2100),
+                     STATUS_OK);
+    generation_begin(&next, &story.coordinator);
+    deadlines_note_closed(&story.coordinator, 13, 2200);
+    coordinator_tick(&story.coordinator, 3300, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
 }
 
 int main(void)
