@@ -55,10 +55,9 @@ bool security_is_local(const char *endpoint);
 /* The same of an address to listen on, as --bind has it. Pure. */
 bool security_is_local_address(const char *address);
 
-/* What JOIN tells of the address that a member listens on: the address, if it is a loopback
- * address;
- * "" if it is another one, or the coordinator is reached by a loopback address, as others then may
- * be. Pure. */
+/* What JOIN tells of the address that a member listens on: the address itself if it is a loopback
+ * address. "" if it is another one, or if the coordinator is reached by a loopback address: then
+ * other members may be, too. Pure. */
 const char *security_told_loopback(const char *coordinator, const char *address);
 
 /* Whether the path of a Unix socket is one that only its user's processes can find: /proc/PID/fd/N,

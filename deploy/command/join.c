@@ -2,6 +2,7 @@
 #include "common/base/log.h"
 #include "common/base/number.h"
 #include "common/options/options.h"
+#include "common/service/launch_number.h"
 #include "common/transport/transport.h"
 #include "deploy/command/commands.h"
 
@@ -71,6 +72,7 @@ static enum exit_code join(char *endpoint, char **options, int count)
         return EXIT_FAILED;
     }
     char *const before[] = {name, server, endpoint, launcher, none};
+    unsetenv(LAUNCH_NUMBER_VARIABLE); // no start of this job's launcher
     memcpy(argv, before, sizeof(before));
     memcpy(argv + 5, options, (size_t)count * sizeof(*options));
     enum exit_code code = command_worker(count + 5, argv); // returns only if it cannot be started

@@ -4,6 +4,10 @@
 #include "ps-server/coordinator/checkpointing.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
+#include <stdio.h>
+
+#define STEP_BYTES 64
+
 /* Whether the disk has something to do. A checkpoint whose pieces do not come is not its fault. */
 static bool is_owing(const struct checkpointing *of)
 {
@@ -15,15 +19,38 @@ static bool is_owing(const struct checkpointing *of)
     return owes;
 }
 
+/* Whether what it has is the checkpoint that is collected, and not one of a generation before. */
+static bool is_current(const struct checkpointing *of)
+{
+    return of->is_written && of->state != CHECKPOINTING_IDLE;
+}
+
+static void say_slow(const struct coordinator *coordinator, const char *folder, uint64_t idle_ms)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    char which[STEP_BYTES] = "an earlier checkpoint";
+    if (is_current(of)) {
+        snprintf(which, sizeof(which), "the checkpoint of step %llu", (unsigned long long)of->step);
+    }
+    coordinator_port_say(&coordinator->port, true,
+                         "the disk has taken nothing of %s for %.0f s (%s): it is overloaded, or "
+                         "hangs; training goes on meanwhile",
+                         which, (double)idle_ms / 1000, folder);
+}
+
 static void say_hanging(const struct coordinator *coordinator, const char *folder, uint64_t idle_ms)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
-    char last[CHECKPOINTING_LAST_BYTES];
+    char last[CHECKPOINTING_LAST_BYTES], which[STEP_BYTES] = "";
     checkpointing_describe_last(of, last);
+    if (is_current(of)) {
+        snprintf(which, sizeof(which),
+                 "no checkpoint at step %llu: ", (unsigned long long)of->step);
+    }
     coordinator_port_say(&coordinator->port, true,
-                         "no checkpoint at step %llu: the disk hangs, and has taken nothing for "
+                         "%sthe disk hangs, and has taken nothing for "
                          "%.0f s (%s); look whether it is there, or its server; %s, and %s",
-                         (unsigned long long)of->step, (double)idle_ms / 1000, folder,
+                         which, (double)idle_ms / 1000, folder,
                          of->step < of->plan.total
                              ? "training goes on, without checkpoints until it takes something"
                              : "the job ends without it",
@@ -42,10 +69,7 @@ void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, 
     uint64_t idle_ms = now_ms > watch->moved_ms ? now_ms - watch->moved_ms : 0;
     if (!of->is_slow && !of->hangs && (double)idle_ms >= 1000 * coordinator->job->stall_warn) {
         of->is_slow = true;
-        coordinator_port_say(&coordinator->port, true,
-                             "the disk has taken nothing of the checkpoint of step %llu for %.0f s "
-                             "(%s): it is overloaded, or hangs; training goes on meanwhile",
-                             (unsigned long long)of->step, (double)idle_ms / 1000, folder);
+        say_slow(coordinator, folder, idle_ms);
     }
     if (!of->hangs && (double)idle_ms >= 500 * coordinator->job->stall_fail) {
         say_hanging(coordinator, folder, idle_ms);

@@ -136,7 +136,9 @@ struct coordinator {
     struct layout layout;       // of the first worker that was ready
     struct layout phase_layout; // the same with the buckets of the phase
     bool has_layout;
-    uint64_t tensor_count; // of a program of its own
+    struct sender doubtful; // the first one, if it is a newcomer and nobody has agreed with it
+                            // who was there before; its slot is NULL: that is not so
+    uint64_t tensor_count;  // of a program of its own
     char tensors[WIRE_TENSORS_BYTES];
     uint64_t train_samples, test_samples, data_digest;
     char figures[WIRE_FIGURES_BYTES]; // of the first worker: M,M,M/D,D,D of pixels; "": it has none

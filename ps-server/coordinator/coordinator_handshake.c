@@ -117,11 +117,45 @@ static bool begins_alike(struct coordinator *coordinator, const struct message *
     return coordinator->has_layout && message->step == coordinator->begin_step;
 }
 
-/* Whether the worker may stay, which agrees with the others. */
+/* Notes whether the model is one that nobody has agreed with who was there before. */
+static void note_agreement(struct coordinator *coordinator, const struct sender *from,
+                           bool is_first)
+{
+    if (!from->slot->is_new) {
+        coordinator->doubtful.slot = NULL;
+    } else if (is_first) {
+        coordinator->doubtful = *from;
+    }
+}
+
+/* Parts with a worker that does not agree with the first one; or with the first one, if it is new
+ * and the worker is not. */
+static void part_with(struct coordinator *coordinator, const struct sender *from, const char *why,
+                      uint64_t now_ms)
+{
+    char sentence[2 * COORDINATOR_REASON_BYTES];
+    const struct sender first = coordinator->doubtful;
+    if (first.slot == NULL || from->slot->is_new) {
+        snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->slot->number,
+                 from->slot->host, why);
+        coordinator_port_tell_refused(&coordinator->port, from->slot->peer, STATUS_MISMATCH,
+                                      sentence);
+        generation_give_up(coordinator, STATUS_MISMATCH, sentence, from, now_ms);
+        return;
+    }
+    snprintf(sentence, sizeof(sentence),
+             "worker %u (host %s) is new, and worker %u (host %s) does not agree with it: %s",
+             first.slot->number, first.slot->host, from->slot->number, from->slot->host, why);
+    coordinator_port_tell_refused(&coordinator->port, first.slot->peer, STATUS_MISMATCH, sentence);
+    generation_lose(coordinator, STATUS_MISMATCH, sentence, &first, now_ms);
+}
+
+/* Whether the worker agrees with the others, and may stay. */
 static bool accept_worker(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message, uint64_t now_ms)
 {
-    char why[COORDINATOR_REASON_BYTES], sentence[2 * COORDINATOR_REASON_BYTES];
+    char why[COORDINATOR_REASON_BYTES];
+    bool is_first = !coordinator->has_layout;
     if (message->layout == NULL || !has_nccl_as_due(coordinator, from, message)) {
         return false; // not one of ours
     }
@@ -136,13 +170,11 @@ static bool accept_worker(struct coordinator *coordinator, const struct sender *
         }
     }
     if (agrees) {
-        return true;
+        note_agreement(coordinator, from, is_first);
+    } else {
+        part_with(coordinator, from, why, now_ms);
     }
-    snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->slot->number,
-             from->slot->host, why);
-    coordinator_port_tell_refused(&coordinator->port, from->slot->peer, STATUS_MISMATCH, sentence);
-    generation_give_up(coordinator, STATUS_MISMATCH, sentence, from, now_ms);
-    return false;
+    return agrees;
 }
 
 static void note_worker(struct coordinator *coordinator, const struct sender *from,

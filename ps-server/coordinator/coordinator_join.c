@@ -50,6 +50,12 @@ static void welcome(const struct coordinator *coordinator, uint64_t peer, enum m
     coordinator_port_send(&coordinator->port, peer, &message);
 }
 
+/* Whether the place is that of another process of the launcher, as far as is known. */
+static bool is_of_another(const struct slot *place, const struct wire_member *member)
+{
+    return place->launch != 0 && member->launch != 0 && place->launch != member->launch;
+}
+
 /* Whether a member has no place in this generation. The places of all but the first are kept for
  * the processes that come back to them. */
 static bool is_newcomer(const struct coordinator *coordinator, const struct wire_member *member)
@@ -57,9 +63,9 @@ static bool is_newcomer(const struct coordinator *coordinator, const struct wire
     if (coordinator->state != COORDINATOR_GATHERING || coordinator->is_returned) {
         return true; // those who are to come back train
     }
-    bool has_place =
-        member->has_rank &&
-        membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot != NULL;
+    const struct slot *place =
+        membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot;
+    bool has_place = member->has_rank && place != NULL && !is_of_another(place, member);
     return coordinator->generation != NULL && member->role == ROLE_WORKER && !has_place;
 }
 
@@ -143,12 +149,17 @@ static void evict(struct coordinator *coordinator, const struct sender *old, uin
 static bool is_replaced(const struct sender *old, const struct wire_member *joining)
 {
     return old->slot != NULL && launch_number_follows(joining->launch, old->slot->launch) &&
-           old->slot->state != SLOT_FREE && old->slot->state != SLOT_GONE;
+           old->slot->state != SLOT_GONE;
 }
 
 static void explain_lost(const struct sender *lost, const char *how,
                          char ret_sentence[COORDINATOR_REASON_BYTES])
 {
+    if (lost->slot->state == SLOT_FREE) { // it was to come back
+        snprintf(ret_sentence, COORDINATOR_REASON_BYTES, "%s %u was lost: %s",
+                 role_name(lost->role), lost->slot->number, how);
+        return;
+    }
     snprintf(ret_sentence, COORDINATOR_REASON_BYTES, "%s %u (host %s, pid %llu) was lost: %s",
              role_name(lost->role), lost->slot->number, lost->slot->host,
              (unsigned long long)lost->slot->process_id, how);
@@ -181,27 +192,39 @@ static void make_room(struct coordinator *coordinator, const struct wire_member 
     }
 }
 
-/* Whether workers on other hosts could connect to it, if they have to. If it is it that cannot
- * connect to one that has joined, that one goes: whoever comes in its place may listen elsewhere.
- */
-static bool may_be_reached(struct coordinator *coordinator, uint64_t peer,
-                           const struct wire_member *member, uint64_t now_ms)
+/* Whether it and the others could connect to each other where they have to. Refuses it if not. A
+ * job that has begun does not give up members for one that cannot connect to them. */
+static bool may_connect(const struct coordinator *coordinator, uint64_t peer,
+                        const struct wire_member *member)
+{
+    char why[COORDINATOR_REASON_BYTES];
+    const struct membership *membership = &coordinator->membership;
+    const struct sender hidden = topology_hidden(coordinator->job, membership, member);
+    if (topology_hides(coordinator->job, membership, member)) {
+        topology_explain_hidden(member->loopback, why, sizeof(why));
+    } else if (coordinator->generation != NULL && hidden.slot != NULL) {
+        topology_explain_unreached(&hidden, why, sizeof(why));
+    } else {
+        return true;
+    }
+    refuse(&coordinator->port, peer, member, STATUS_UNREACHABLE, why);
+    return false;
+}
+
+/* Before the job begins, those go to whom one that has joined cannot connect: whoever comes in
+ * their place may listen elsewhere. */
+static void drop_hidden(struct coordinator *coordinator, const struct wire_member *joined,
+                        uint64_t now_ms)
 {
     char why[COORDINATOR_REASON_BYTES];
     struct membership *membership = &coordinator->membership;
-    if (topology_hides(coordinator->job, membership, member)) {
-        topology_explain_hidden(member->loopback, why, sizeof(why));
-        refuse(&coordinator->port, peer, member, STATUS_UNREACHABLE, why);
-        return false;
-    }
-    struct sender hidden = topology_hidden(coordinator->job, membership, member);
-    for (; hidden.slot != NULL; hidden = topology_hidden(coordinator->job, membership, member)) {
+    struct sender hidden = topology_hidden(coordinator->job, membership, joined);
+    for (; hidden.slot != NULL; hidden = topology_hidden(coordinator->job, membership, joined)) {
         topology_explain_hidden(hidden.slot->loopback, why, sizeof(why));
         coordinator_port_refuse(&coordinator->port, hidden.slot->peer, hidden.slot->host,
                                 hidden.slot->process_id, STATUS_UNREACHABLE, why);
         membership_vacate(membership, &hidden, coordinator->job->servers, now_ms);
     }
-    return true;
 }
 
 /* Whether the job has ended that a member was told to join: it hears how. */
@@ -268,7 +291,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         }
         return;
     }
-    if (!may_be_reached(coordinator, peer, member, now_ms)) {
+    if (!may_connect(coordinator, peer, member)) {
         return;
     }
     make_room(coordinator, member, now_ms);
@@ -287,4 +310,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     coordinator_port_say(port, false, "%s %u joined: host=%s pid=%llu", role_name(member->role),
                          known.slot->number, member->host, (unsigned long long)member->process_id);
     welcome(coordinator, peer, member->role, index);
+    if (coordinator->generation == NULL) {
+        drop_hidden(coordinator, member, now_ms);
+    }
 }

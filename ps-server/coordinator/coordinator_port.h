@@ -20,9 +20,11 @@ enum presence coordinator_port_look(const struct coordinator_port *port, struct 
 void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
                            const struct message *message);
 
-/* Sends a refusal, and logs it, with whose it is, or not. It reveals nothing about the job. */
+/* Sends a refusal, which reveals nothing about the job, and logs whom it refuses. */
 void coordinator_port_refuse(const struct coordinator_port *port, uint64_t peer, const char *host,
                              uint64_t process_id, enum status reason, const char *sentence);
+
+/* The same for a refusal that the caller has logged, or that nobody needs to read. */
 void coordinator_port_tell_refused(const struct coordinator_port *port, uint64_t peer,
                                    enum status reason, const char *told);
 

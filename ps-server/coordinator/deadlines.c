@@ -222,8 +222,8 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
     return STATUS_UNREACHABLE;
 }
 
-/* Whether the process that is to come has ended on this host, or was closed before it came. A
- * launcher, which knows how, says so within that time. */
+/* Whether the process that is to come has ended on this host, or its connection was closed. A
+ * launcher, which knows how it ended, says so within that time. */
 static bool has_ended(const struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
 {
     bool was_closed = slot->closed_ms != 0 && now_ms >= slot->closed_ms + DEADLINES_CLOSED_MS;

@@ -59,14 +59,18 @@ struct generation_worker {
     uint64_t peer;   // of its connection before
     bool has_commit; // see membership.h
     bool is_new;     // likewise
+    bool is_asking;  // likewise
     uint32_t launch; // likewise
     struct sighting sighting;
+    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // see membership.h
 };
 
-/* A server process that has one. */
+/* A server process that has a place in it. */
 struct generation_server {
     uint32_t number;
     uint32_t launch; // see membership.h
+    uint64_t host_id;
+    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // see membership.h
 };
 
 struct generation {

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Whether one that is gone had the place that the next kill of --fault names. */
 static bool has_struck(const struct coordinator *last)
@@ -36,13 +37,15 @@ static void list_slots(const struct coordinator *last, bool has_commit,
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         const struct slot *slot = &membership->workers[i];
         if (generation_slot_is_left(last->job, slot) && slot->has_commit == has_commit) {
-            generation->workers[generation->process_count++] =
-                (struct generation_worker){.number = slot->number,
-                                           .peer = slot->peer,
-                                           .has_commit = has_commit,
-                                           .is_new = slot->is_new,
-                                           .launch = slot->launch,
-                                           .sighting = slot->sighting};
+            struct generation_worker *worker = &generation->workers[generation->process_count++];
+            *worker = (struct generation_worker){.number = slot->number,
+                                                 .peer = slot->peer,
+                                                 .has_commit = has_commit,
+                                                 .is_new = slot->is_new,
+                                                 .is_asking = slot->is_asking,
+                                                 .launch = slot->launch,
+                                                 .sighting = slot->sighting};
+            memcpy(worker->loopback, slot->loopback, sizeof(worker->loopback));
         }
     }
 }
@@ -62,10 +65,11 @@ static enum status list_workers(const struct coordinator *last, struct generatio
     list_slots(last, false, generation);
     for (uint32_t i = 0; i < newcomer_count; i++) {
         const struct newcomer *newcomer = &last->newcomers.list[i];
-        generation->workers[generation->process_count++] =
+        generation->workers[generation->process_count++] = // it says where it listens once more
             (struct generation_worker){.number = newcomer->number,
                                        .peer = newcomer->peer,
                                        .is_new = true,
+                                       .is_asking = true,
                                        .launch = newcomer->launch,
                                        .sighting = newcomer->sighting};
     }
@@ -86,9 +90,12 @@ static enum status list_servers(const struct coordinator *last, struct generatio
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < processes; i++) {
+        const struct slot *slot = &membership->servers[i];
         if (generation_server_is_left(membership, processes, i, NULL)) {
-            generation->servers[generation->server_count++] = (struct generation_server){
-                membership->servers[i].number, membership->servers[i].launch};
+            struct generation_server *server = &generation->servers[generation->server_count++];
+            *server = (struct generation_server){
+                .number = slot->number, .launch = slot->launch, .host_id = slot->host_id};
+            memcpy(server->loopback, slot->loopback, sizeof(server->loopback));
         }
     }
     return STATUS_OK;

@@ -137,7 +137,7 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     slot->sighting =
         (struct sighting){.host_id = member->host_id, .process_id = member->process_id};
     snprintf(slot->host, sizeof(slot->host), "%s", member->host);
-    slot->is_waiting = slot->is_asked_back = slot->was_lost = false;
+    slot->is_waiting = slot->is_asked_back = slot->was_lost = slot->is_asking = false;
     slot_hear(slot, 0, now_ms);
     *ret_index = index;
     return STATUS_OK;
@@ -176,7 +176,7 @@ void membership_note_closed(struct membership *membership, uint64_t peer, uint64
     bool is_known = membership_find(membership, peer, &from);
     for (uint32_t i = 0; i < membership->worker_count && !is_known; i++) {
         from.slot = &membership->workers[i];
-        is_known = from.slot->state == SLOT_FREE && from.slot->is_new && from.slot->peer == peer;
+        is_known = from.slot->state == SLOT_FREE && from.slot->is_asking && from.slot->peer == peer;
     }
     if (is_known && from.slot->closed_ms == 0) {
         from.slot->closed_ms = now_ms;

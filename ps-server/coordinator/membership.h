@@ -66,6 +66,7 @@ struct slot {
     bool is_awaited; // the launcher starts a process for it: one that has it and is not READY
                      // may be the lost one, whose JOIN was on its way
     bool is_new;     // it came while others trained, and has not been READY: they can do without
+    bool is_asking;  // of a FREE slot: it comes by the connection by which it has asked for a place
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from

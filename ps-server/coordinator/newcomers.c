@@ -112,12 +112,21 @@ static const char *why_refused(struct coordinator *coordinator, const struct wir
         return "the job has already begun, and takes no other servers";
     }
     const char *why = why_full(coordinator);
-    if (why != NULL || !topology_hides(coordinator->job, &coordinator->membership, member)) {
+    if (why != NULL) {
         return why;
     }
-    topology_explain_hidden(member->loopback, coordinator->newcomers.why,
-                            sizeof(coordinator->newcomers.why));
-    return coordinator->newcomers.why;
+    char *told = coordinator->newcomers.why;
+    const struct membership *membership = &coordinator->membership;
+    const struct sender hidden = topology_hidden(coordinator->job, membership, member);
+    if (topology_hides(coordinator->job, membership, member)) {
+        topology_explain_hidden(member->loopback, told, sizeof(coordinator->newcomers.why));
+        return told;
+    }
+    if (hidden.slot != NULL) { // the job would lose it for the sake of this one
+        topology_explain_unreached(&hidden, told, sizeof(coordinator->newcomers.why));
+        return told;
+    }
+    return NULL;
 }
 
 const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,

@@ -37,7 +37,7 @@ struct newcomer {
 struct newcomers {
     struct newcomer list[NEWCOMERS_MAX];
     uint32_t count;
-    char why[256]; // the last one that was told why others do not reach it
+    char why[320]; // what the last one was told of who cannot connect to whom
 };
 
 /* JOIN of a worker while the job is under way. Returns NULL, or a sentence that says why there is

@@ -197,9 +197,11 @@ static bool is_called(const struct job *job, enum member_role role)
     return role == ROLE_SERVER || (job_has_mode(job, MODE_RING) && !job_has_nccl(job));
 }
 
+/* Whether it is on another host, or will be: of one that comes back, that is known. */
 static bool is_elsewhere(const struct slot *slot, uint64_t host_id)
 {
-    return slot->state != SLOT_FREE && slot->state != SLOT_GONE && slot->host_id != host_id;
+    bool is_known = slot->state != SLOT_FREE || slot->host_id != 0;
+    return is_known && slot->state != SLOT_GONE && slot->host_id != host_id;
 }
 
 bool topology_hides(const struct job *job, const struct membership *membership,
@@ -237,5 +239,15 @@ void topology_explain_hidden(const char *loopback, char *ret_why, size_t why_siz
              "--bind is %.60s, a loopback address, which the workers on other hosts cannot connect "
              "to: say --bind 0.0.0.0, or an address of its host that they reach",
              loopback);
+    printable_make_utf8(ret_why);
+}
+
+void topology_explain_unreached(const struct sender *hidden, char *ret_why, size_t why_size)
+{
+    snprintf(ret_why, why_size,
+             "it cannot connect to %s %u, which listens at %.60s, a loopback address of another "
+             "host: the members of the job have to be started with --bind 0.0.0.0, or an address "
+             "of their host that others reach",
+             role_name(hidden->role), hidden->slot->number, hidden->slot->loopback);
     printable_make_utf8(ret_why);
 }

@@ -63,7 +63,8 @@ bool topology_hides(const struct job *job, const struct membership *membership,
 struct sender topology_hidden(const struct job *job, const struct membership *membership,
                               const struct wire_member *joining);
 
-/* Why that cannot be, with what helps. */
+/* Why that cannot be, with what helps: for the one that is hidden, and for the joining one. */
 void topology_explain_hidden(const char *loopback, char *ret_why, size_t why_size);
+void topology_explain_unreached(const struct sender *hidden, char *ret_why, size_t why_size);
 
 #endif

@@ -1,4 +1,5 @@
 /* End to end: what somebody types who starts ps and workers by hand, and what is said to them. */
+#include "common/service/launch_number.h"
 #include "tests/support/common/keyed_job.h"
 #include "tests/support/programs/programs.h"
 
@@ -168,6 +169,14 @@ static void every_command_works_where_the_folder_of_images_is_exported(void **st
     programs_remove_folder(folder);
 }
 
+/* What programs are told by a launcher: the number of a start for its place 1. */
+static void set_launch(uint32_t start)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%u", launch_number_make(start, 1));
+    assert_int_equal(setenv(LAUNCH_NUMBER_VARIABLE, text, 1), 0);
+}
+
 /* A job of two ranks and one process, and one more process that joins it. */
 static void a_worker_joins_a_job_that_is_under_way(void **state)
 {
@@ -186,12 +195,15 @@ static void a_worker_joins_a_job_that_is_under_way(void **state)
     program_start(&ps, folder, "ps-server/ps", true, job, NULL);
     program_read_endpoint(&ps, endpoint, sizeof(endpoint));
     const char *const worker[] = {"--server", endpoint, NULL};
+    set_launch(1);
     program_start(&first, folder, "worker/worker", false, worker, NULL);
     programs_wait_for_file(folder, "run");
     programs_wait_for_file(out, "job.json"); // it trains
     const char *const more[] = {"join", endpoint, NULL};
+    set_launch(2); // by another launcher, which this shell is below
     program_start(&second, folder, "deploy/ringside", false, more, NULL);
     program_start(&third, folder, "deploy/ringside", false, more, NULL);
+    assert_int_equal(unsetenv(LAUNCH_NUMBER_VARIABLE), 0);
     int codes[] = {program_wait(&second), program_wait(&third)};
     assert_int_equal(program_wait(&first), 0);
     assert_int_equal(program_wait(&ps), 0);

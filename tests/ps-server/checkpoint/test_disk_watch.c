@@ -220,6 +220,22 @@ static void the_last_one_waits_for_what_a_generation_before_has_left(void **stat
     coordinator_finish(&story.coordinator);
 }
 
+/* Of which this coordinator knows no step. */
+static void what_a_generation_before_has_left_is_no_checkpoint_of_step_0(void **state)
+{
+    (void)state;
+    struct story story;
+    struct disk_watch watch = {.has_begun = false};
+    open_story(&story, ON_LOSS_REDEAL);
+    story.coordinator.checkpointing.has_rest = true;
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120);
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + WARN_MS);
+    assert_true(has_said(&story, "nothing of an earlier checkpoint"));
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+    assert_true(has_said(&story, "the disk hangs") && !has_said(&story, "step 0"));
+    coordinator_finish(&story.coordinator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +246,7 @@ int main(void)
         cmocka_unit_test(what_is_half_with_it_is_given_up),
         cmocka_unit_test(the_end_of_the_job_does_not_wait_for_it),
         cmocka_unit_test(the_last_one_waits_for_what_a_generation_before_has_left),
+        cmocka_unit_test(what_a_generation_before_has_left_is_no_checkpoint_of_step_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

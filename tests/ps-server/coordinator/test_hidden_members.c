@@ -63,10 +63,25 @@ static void one_at_a_loopback_address_goes_when_another_comes_from_another_host(
     join_at(&story, 1, ROLE_WORKER, 1, "127.0.0.1");
     join_at(&story, 2, ROLE_WORKER, 2, "");
     expect_hidden(&story, 1);
-    assert_int_equal(story.coordinator.membership.workers[0].peer, 2);
+    assert_int_equal(story.coordinator.membership.workers[1].peer, 2);
     join_at(&story, 3, ROLE_WORKER, 1, "");
     assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
-    assert_int_equal(story.coordinator.membership.workers[1].peer, 3);
+    assert_int_equal(story.coordinator.membership.workers[0].peer, 3);
+    coordinator_finish(&story.coordinator);
+}
+
+static void nobody_goes_for_one_that_gets_no_place(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    join_at(&story, 1, ROLE_WORKER, 1, "127.0.0.1");
+    join_at(&story, 2, ROLE_WORKER, 1, "127.0.0.1");
+    join_at(&story, 3, ROLE_WORKER, 2, "");
+    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].peer, 3);
+    assert_int_equal(story.coordinator.membership.workers[0].state, SLOT_JOINED);
+    assert_int_equal(story.coordinator.membership.workers[1].state, SLOT_JOINED);
     coordinator_finish(&story.coordinator);
 }
 
@@ -107,6 +122,7 @@ int main(void)
         cmocka_unit_test(
             one_at_a_loopback_address_is_refused_where_others_have_come_from_other_hosts),
         cmocka_unit_test(one_at_a_loopback_address_goes_when_another_comes_from_another_host),
+        cmocka_unit_test(nobody_goes_for_one_that_gets_no_place),
         cmocka_unit_test(a_server_at_a_loopback_address_is_refused_likewise),
         cmocka_unit_test(on_one_host_a_loopback_address_will_do),
     };

@@ -1,5 +1,6 @@
 /* Tests of workers that ask to join a job that is under way. */
 #include "common/service/launch_number.h"
+#include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
@@ -89,6 +90,39 @@ static void one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts
     join_from(&story, 10, 0, "127.0.0.1");
     assert_int_equal(story.coordinator.newcomers.count, 2);
     coordinator_finish(&story.coordinator);
+}
+
+/* The job would lose those for its sake. */
+static void one_that_cannot_connect_to_those_who_are_there_is_refused(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    open_training(&story);
+    const struct coordinator_port port = story.coordinator.port;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct slot *slot = &story.coordinator.membership.workers[i];
+        slot->host_id = slot->sighting.host_id = 5;
+        snprintf(slot->loopback, sizeof(slot->loopback), "127.0.0.1");
+    }
+    join_from(&story, 9, 7, "");
+    expect_told(&story, "it cannot connect to worker 0, which listens at 127.0.0.1");
+    assert_int_equal(story.coordinator.newcomers.count, 0);
+
+    // Nor when they come back.
+    coordinator_close(&story.coordinator, STATUS_AGAIN, "somebody has come", NULL, 200);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    coordinator_finish(&story.coordinator);
+    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 300),
+                     STATUS_OK);
+    generation_begin(&next, &story.coordinator);
+    join_from(&story, 10, 7, "");
+    expect_told(&story, "it cannot connect to worker 0, which listens at 127.0.0.1");
+    assert_int_equal(story.coordinator.newcomers.count, 0);
+    join_from(&story, 11, 5, "127.0.0.1");
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
 }
 
 static void parameter_servers_do_not_mind_a_loopback_address(void **state)
@@ -310,158 +344,6 @@ static void who_has_ended_on_this_host_is_not_waited_for(void **state)
     generation_finish(&next);
 }
 
-/* Worker 3 is to come to two others. */
-static void begin_with_newcomer(struct story *story, struct generation *ret_next)
-{
-    uint32_t number;
-    open_training(story);
-    const struct coordinator_port port = story->coordinator.port;
-    assert_int_equal(ask(story, 9, 3, 100, &number), STATUS_AGAIN);
-    newcomers_admit(&story->coordinator, 200);
-    assert_int_equal(generation_next(&story->coordinator, ret_next), STATUS_OK);
-    coordinator_finish(&story->coordinator);
-    story->job.processes = ret_next->process_count;
-    assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 300),
-                     STATUS_OK);
-    generation_begin(ret_next, &story->coordinator);
-}
-
-/* It has come by connection 13, and all prepare. */
-static void open_with_newcomer(struct story *story, struct generation *ret_next)
-{
-    begin_with_newcomer(story, ret_next);
-    story_join(story, 10, ROLE_WORKER, 0);
-    story_join(story, 11, ROLE_WORKER, 1);
-    story_join(story, 13, ROLE_WORKER, 3);
-}
-
-static void leave_unable(struct story *story, uint64_t peer)
-{
-    const struct message leave = {.kind = MESSAGE_LEAVE,
-                                  .reason = STATUS_UNSUPPORTED,
-                                  .text = "it cannot prepare (not supported by this build)"};
-    story_give(story, peer, leave, 400);
-}
-
-static void expect_end(struct story *story, struct generation *generation, enum status verdict)
-{
-    assert_int_equal(story->coordinator.verdict, verdict);
-    coordinator_finish(&story->coordinator);
-    generation_finish(generation);
-}
-
-static void others_go_on_without_a_newcomer_that_lacks_what_it_needs(void **state)
-{
-    (void)state;
-    struct story story;
-    struct generation generation;
-    open_with_newcomer(&story, &generation);
-    leave_unable(&story, 13);
-    assert_non_null(strstr(story.coordinator.reason, "worker 3 (host node"));
-    expect_end(&story, &generation, STATUS_AGAIN);
-
-    open_with_newcomer(&story, &generation);
-    leave_unable(&story, 11); // which has trained: what it lacks now, others lack
-    expect_end(&story, &generation, STATUS_UNSUPPORTED);
-
-    open_with_newcomer(&story, &generation);
-    story_ready(&story, 13, ROLE_WORKER, "first", &story_layout);
-    leave_unable(&story, 13); // so has one that was ready
-    expect_end(&story, &generation, STATUS_UNSUPPORTED);
-}
-
-static void others_go_on_without_a_newcomer_that_differs_from_them(void **state)
-{
-    (void)state;
-    struct story story;
-    struct generation generation;
-    struct layout other = story_layout;
-    other.digest++;
-    open_with_newcomer(&story, &generation);
-    story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
-    story_ready(&story, 13, ROLE_WORKER, "first", &other);
-    assert_non_null(strstr(story.coordinator.reason, "its model differs"));
-    expect_end(&story, &generation, STATUS_AGAIN);
-
-    // It is ready before any of them.
-    const struct coordinator_resume copy = {.layout_digest = story_layout.digest,
-                                            .value_count = story_layout.value_count};
-    open_with_newcomer(&story, &generation);
-    story.coordinator.resume = &copy;
-    story_ready(&story, 13, ROLE_WORKER, "first", &other);
-    assert_non_null(strstr(story.coordinator.reason, "its model is not that of the job"));
-    expect_end(&story, &generation, STATUS_AGAIN);
-
-    open_with_newcomer(&story, &generation);
-    story_ready(&story, 10, ROLE_WORKER, "first", &story_layout);
-    story_ready(&story, 11, ROLE_WORKER, "first", &other);
-    expect_end(&story, &generation, STATUS_MISMATCH);
-}
-
-/* Nobody was lost. It was killed before it came, on another host, where nobody sees that. */
-static void a_newcomer_that_does_not_come_is_called_one(void **state)
-{
-    (void)state;
-    struct story story;
-    struct generation generation;
-    begin_with_newcomer(&story, &generation);
-    story_join(&story, 10, ROLE_WORKER, 0);
-    story_join(&story, 11, ROLE_WORKER, 1);
-    const struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
-    story_give(&story, 10, heartbeat, 5000);
-    story_give(&story, 11, heartbeat, 5000);
-    coordinator_tick(&story.coordinator, 5400, 0);
-    assert_string_equal(story.coordinator.reason,
-                        "worker 3 did not come within 5 s of being told to");
-    expect_end(&story, &generation, STATUS_AGAIN);
-}
-
-/* Nor is the job held up for --lost-after. */
-static void a_newcomer_that_is_closed_before_it_comes_is_not_waited_for(void **state)
-{
-    (void)state;
-    struct story story;
-    struct generation generation;
-    begin_with_newcomer(&story, &generation);
-    deadlines_note_closed(&story.coordinator, 9, 400);
-    story_join(&story, 10, ROLE_WORKER, 0);
-    story_join(&story, 11, ROLE_WORKER, 1);
-    coordinator_tick(&story.coordinator, 1399, 0);
-    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
-    coordinator_tick(&story.coordinator, 1400, 0);
-    assert_int_equal(story.coordinator.state, COORDINATOR_RENEWING);
-    expect_end(&story, &generation, STATUS_AGAIN);
-
-    begin_with_newcomer(&story, &generation);
-    deadlines_note_closed(&story.coordinator, 9, 400);
-    deadlines_note_closed(&story.coordinator, 1, 400); // of one that was there, and joins anew
-    story_join(&story, 10, ROLE_WORKER, 0);
-    story_join(&story, 11, ROLE_WORKER, 1);
-    story_join(&story, 13, ROLE_WORKER, 3);
-    coordinator_tick(&story.coordinator, 1400, 0);
-    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
-    coordinator_finish(&story.coordinator);
-    generation_finish(&generation);
-}
-
-/* A loss has overtaken its preparation. */
-static void a_newcomer_is_one_until_it_has_been_ready(void **state)
-{
-    (void)state;
-    struct story story;
-    struct generation generation, next;
-    open_with_newcomer(&story, &generation);
-    story.job.min_workers = 1;
-    deadlines_note_closed(&story.coordinator, 11, 400);
-    coordinator_tick(&story.coordinator, 2000, 0);
-    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
-    assert_int_equal(next.process_count, 2);
-    assert_false(next.workers[0].is_new);
-    assert_true(next.workers[1].is_new);
-    generation_finish(&next);
-    expect_end(&story, &generation, STATUS_AGAIN);
-}
-
 static void those_who_ask_hear_that_the_job_ends(void **state)
 {
     (void)state;
@@ -493,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
         cmocka_unit_test(one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts),
+        cmocka_unit_test(one_that_cannot_connect_to_those_who_are_there_is_refused),
         cmocka_unit_test(parameter_servers_do_not_mind_a_loopback_address),
         cmocka_unit_test(one_whose_connection_is_closed_keeps_no_place),
         cmocka_unit_test(one_that_has_ended_as_the_launcher_says_keeps_no_place),
@@ -503,11 +386,6 @@ int main(void)
         cmocka_unit_test(who_joins_after_a_step_waits_for_a_copy_of_it),
         cmocka_unit_test(the_places_of_a_generation_are_for_those_who_come_back),
         cmocka_unit_test(who_has_ended_on_this_host_is_not_waited_for),
-        cmocka_unit_test(others_go_on_without_a_newcomer_that_lacks_what_it_needs),
-        cmocka_unit_test(others_go_on_without_a_newcomer_that_differs_from_them),
-        cmocka_unit_test(a_newcomer_that_does_not_come_is_called_one),
-        cmocka_unit_test(a_newcomer_that_is_closed_before_it_comes_is_not_waited_for),
-        cmocka_unit_test(a_newcomer_is_one_until_it_has_been_ready),
         cmocka_unit_test(those_who_ask_hear_that_the_job_ends),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
     };
