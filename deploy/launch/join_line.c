@@ -59,10 +59,10 @@ static void add_keys(struct line *line, const struct launch *launch)
 /* Where it may listen for those that were there before. */
 static void add_addresses(struct line *line, const struct launch *launch)
 {
-    const char *range = launch->launcher->host_options->port_range;
     if (launch->is_private) {
         return;
     }
+    const char *range = launch->launcher->host_options->port_range;
     if (!security_is_local(launch->endpoint)) {
         add_setting(line, launch, "--bind", "RINGSIDE_BIND", EVERYWHERE);
     }
