@@ -269,10 +269,13 @@ static void check_late_images(const char *eval)
         steps += number(line, "steps");
         dropped += number(line, "images_dropped");
     }
+    double all = number(details, "images_dropped");
     check_near(number(summary, "steps"), 40);
-    check_near(4 * steps - dropped, 80 * 4);
-    check_near(number(details, "images_dropped"), dropped);
-    check_near(number(details, "late_gradients"), dropped / 4);
+    check_near(4 * steps - all, 80 * 4);
+    check_near(number(details, "late_gradients"), all / 4);
+    // What the last evaluation shows of the last gradients comes after the last lines.
+    bool has_lines = strcmp(eval, "none") == 0;
+    assert_true(has_lines ? dropped == all : dropped <= all && dropped + 2.0 * 4 >= all);
     json_decref(lines);
     json_decref(details);
     json_decref(summary);
