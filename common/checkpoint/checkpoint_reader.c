@@ -229,15 +229,21 @@ static bool is_gone(int parent, const char *name)
     return fstatat(parent, manifest, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
-/* One look at what is there now. *ret_has_changed: something went meanwhile. */
+/* What a look at the checkpoints says. */
+struct look {
+    struct text *error, *notes; // borrowed
+    bool has_changed;           // something went meanwhile
+};
+
+/* One look at what is there now. */
 static enum status try_newest(int parent, const char *path, uint64_t before,
-                              struct checkpoint_reader **ret_reader, struct text *error,
-                              struct text *notes, bool *ret_has_changed)
+                              struct checkpoint_reader **ret_reader, struct look *look)
 {
     struct step_folder *folders;
+    struct text *error = look->error, *notes = look->notes;
     size_t count;
     enum status status = step_folders_list(parent, &folders, &count);
-    *ret_has_changed = false;
+    look->has_changed = false;
     if (status != STATUS_OK) {
         add(error, "cannot list %s: %s", path, strerrordesc_np(errno));
         return status;
@@ -251,7 +257,7 @@ static enum status try_newest(int parent, const char *path, uint64_t before,
         }
         status = open_step(parent, path, folders[i], ret_reader, reason);
         if (status != STATUS_OK) {
-            *ret_has_changed = *ret_has_changed || is_gone(parent, name);
+            look->has_changed = look->has_changed || is_gone(parent, name);
             add(notes, "%s%s/%s is passed over: %s", notes->at > 0 ? "\n" : "", path, name, reason);
             if (error->at == 0) {
                 add(error, "%s/%s: %s", path, name, reason);
@@ -268,14 +274,14 @@ static enum status open_newest(int parent, const char *path, uint64_t before,
                                struct checkpoint_reader **ret_reader, struct text *error,
                                struct text *notes)
 {
-    bool has_changed;
+    struct look look = {.error = error, .notes = notes};
     size_t error_at = error->at, notes_at = notes->at;
-    enum status status = try_newest(parent, path, before, ret_reader, error, notes, &has_changed);
-    for (uint32_t i = 0; i < AGAIN_MAX && status != STATUS_OK && has_changed; i++) {
+    enum status status = try_newest(parent, path, before, ret_reader, &look);
+    for (uint32_t i = 0; i < AGAIN_MAX && status != STATUS_OK && look.has_changed; i++) {
         error->at = error_at;
         notes->at = notes_at;
         add(notes, "%s", "");
-        status = try_newest(parent, path, before, ret_reader, error, notes, &has_changed);
+        status = try_newest(parent, path, before, ret_reader, &look);
     }
     if (status == STATUS_END_OF_DATA) {
         error->at = 0;

@@ -309,32 +309,33 @@ static size_t list_turns(struct calibration_run *const *runs, size_t run_count,
 }
 
 void calibration_take_turns(struct calibration_run *const *runs, size_t run_count,
-                            const struct calibration_run *narrowest, struct calibration *made)
+                            const struct calibration_run *narrowest,
+                            struct calibration *calibration)
 {
     char text[QUANTITY_BYTES];
     struct turns list[CALIBRATION_RUNS_MAX];
-    double sum = 0, slice_s = made->costs.slice_s;
+    double sum = 0, slice_s = calibration->costs.slice_s;
     bool is_known = calibration_knows_cores(narrowest) && !calibration_is_crowded(narrowest);
-    size_t count = is_known ? list_turns(runs, run_count, narrowest, &made->costs, list) : 0;
+    size_t count = is_known ? list_turns(runs, run_count, narrowest, &calibration->costs, list) : 0;
     for (size_t i = 0; i < count; i++) {
         sum += slice_s > 0 ? turns_refill(&list[i], slice_s) : turns_share(&list[i]);
     }
     double mean = sum > 0 ? sum / (double)count : 0;
     if (count == 0) {
-        calibration_add_note(&made->cost_notes, slice_s > 0 ? "refill" : "turns", true,
+        calibration_add_note(&calibration->cost_notes, slice_s > 0 ? "refill" : "turns", true,
                              "none: no run has fewer cores than threads that compute");
     } else if (slice_s > 0) {
-        made->costs.refill_s = mean;
+        calibration->costs.refill_s = mean;
         quantity_format(mean, QUANTITY_TIME, text);
-        calibration_add_note(&made->cost_notes, "refill", false,
+        calibration_add_note(&calibration->cost_notes, "refill", false,
                              "%s when a thread gets a core back behind others, of a slice or more: "
                              "steps of workers with too few beside those of one",
                              text);
     } else {
-        made->costs.turns = 1 + mean;
-        calibration_add_note(&made->cost_notes, "turns", false,
+        calibration->costs.turns = 1 + mean;
+        calibration_add_note(&calibration->cost_notes, "turns", false,
                              "%.3f times as long with two threads that compute on each core: steps "
                              "of workers with too few beside those of one",
-                             made->costs.turns);
+                             calibration->costs.turns);
     }
 }

@@ -129,7 +129,7 @@ void checkpointing_note_good(struct coordinator *coordinator, uint64_t step);
 
 /* "the last good one is of step 20" */
 #define CHECKPOINTING_LAST_BYTES 64
-void checkpointing_describe_last(const struct checkpointing *checkpointing,
+void checkpointing_describe_last(const struct checkpointing *of,
                                  char ret_text[CHECKPOINTING_LAST_BYTES]);
 
 /* Several times a second. */

@@ -235,18 +235,13 @@ static void workers_join_after_the_steps_that_are_named(void **state)
     static const char *const modes[] = {"ring", "ps-sync"};
     char undisturbed[PROGRAM_DIGEST_BYTES];
     const char *const plain[] = {COMMON, "--steps", "90", "--mode", "ring", NULL};
+    const char *const faults = "rank=1,step=3,kill;rank=2,step=9,kill;"
+                               "after=step:50,join;after=step:70,join";
     programs_run_digest(plain, undisturbed);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        const char *const args[] = {COMMON,
-                                    "--steps",
-                                    "90",
-                                    "--mode",
-                                    modes[i],
-                                    "--fault",
-                                    "rank=1,step=3,kill;rank=2,step=9,kill;"
-                                    "after=step:50,join;after=step:70,join",
-                                    "--straggler",
-                                    "dist=exponential:mean=30ms,share=1",
+        const char *const args[] = {COMMON,   "--steps",     "90",
+                                    "--mode", modes[i],      "--fault",
+                                    faults,   "--straggler", "dist=exponential:mean=30ms,share=1",
                                     NULL};
         json_t *summary = programs_run_job(args);
         check_text(summary, "params_digest", undisturbed);
