@@ -1,7 +1,7 @@
 /* Tests of how a disk is judged that takes nothing. */
 #include "ps-server/checkpoint/disk_watch.h"
 #include "ps-server/coordinator/checkpoint_schedule.h"
-#include "tests/support/ps-server/coordinator_story.h"
+#include "tests/support/ps-server/checkpoint_story.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -31,57 +31,26 @@ static void note_task(void *context, enum checkpoint_task task, uint64_t peer,
 static void open_story(struct story *story, enum on_loss on_loss)
 {
     task_count = 0;
-    story_open(story, "ring", 2, 0);
-    story->job.steps = 40;
-    story->job.global_batch = 2;
-    story->job.sync_every = 1;
-    story->job.eval_every = 1000;
+    checkpoint_story_open(story, (struct checkpoint_every){CHECKPOINT_STEPS, 10});
     story->job.on_loss = on_loss;
     story->job.stall_warn = WARN_MS / 1000.0;
     story->job.stall_fail = 2 * HANG_MS / 1000.0;
-    story->job.checkpoint_every = (struct checkpoint_every){CHECKPOINT_STEPS, 10};
-    snprintf(story->job.order, sizeof(story->job.order), "free");
-    snprintf(story->job.switches, sizeof(story->job.switches), "none");
     story->coordinator.port.checkpoint = note_task;
-    for (uint32_t i = 0; i < 2; i++) {
-        story_join(story, 1 + i, ROLE_WORKER, i);
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        story_connected(story, 1 + i);
-    }
-    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
+    checkpoint_story_train(story);
 }
 
 static void offer(struct story *story, uint64_t step)
 {
-    const uint64_t images = step;
-    const double loss_sum = 0.5;
-    const struct wire_report open = {.steps = step};
-    const struct wire_slices slices = {1, &images, &loss_sum};
     for (uint64_t peer = 1; peer <= 2; peer++) {
-        story_give(story, peer,
-                   (struct message){
-                       .kind = MESSAGE_SNAPSHOT, .step = step, .report = &open, .slices = &slices},
-                   100);
+        checkpoint_story_offer(story, peer, step, STATUS_OK);
     }
 }
 
 static void send_all(struct story *story, uint64_t step)
 {
-    static const float values[5];
     for (uint64_t peer = 1; peer <= 2; peer++) {
-        const struct wire_piece piece = {.vector = "params", .total = 10}, end = {"", 1};
-        struct message message = {.kind = MESSAGE_PIECE,
-                                  .step = step,
-                                  .piece = &piece,
-                                  .span = {5 * (peer - 1), 5},
-                                  .values = values};
-        story_give(story, peer, message, 110);
-        message = (struct message){.kind = MESSAGE_PIECE, .step = step, .piece = &end};
-        story_give(story, peer, message, 110);
+        checkpoint_story_send(story, peer, step, "params", 10, (struct span){5 * (peer - 1), 5});
+        checkpoint_story_send(story, peer, step, "", 1, (struct span){0, 0});
     }
 }
 

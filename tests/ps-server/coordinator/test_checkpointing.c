@@ -2,7 +2,7 @@
 #include "common/channel/snapshot.h"
 #include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/checkpointing.h"
-#include "tests/support/ps-server/coordinator_story.h"
+#include "tests/support/ps-server/checkpoint_story.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -33,57 +33,12 @@ static void note_task(void *context, enum checkpoint_task task, uint64_t peer,
 static void open_story(struct story *story, struct checkpoint_every every)
 {
     task_count = 0;
-    story_open(story, "ring", 2, 0);
-    story->job.steps = 40;
-    story->job.global_batch = 2;
-    story->job.sync_every = 1;
-    story->job.eval_every = 1000;
-    story->job.checkpoint_every = every;
-    snprintf(story->job.order, sizeof(story->job.order), "free");
-    snprintf(story->job.switches, sizeof(story->job.switches), "none");
+    checkpoint_story_open(story, every);
     story->coordinator.port.checkpoint = note_task;
-    for (uint32_t i = 0; i < 2; i++) {
-        story_join(story, 1 + i, ROLE_WORKER, i);
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        story_connected(story, 1 + i);
-    }
-    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
+    checkpoint_story_train(story);
 }
 
 static const struct checkpoint_every every_10 = {CHECKPOINT_STEPS, 10};
-
-static void offer(struct story *story, uint64_t peer, uint64_t step, enum status reason)
-{
-    const uint64_t images = step;
-    const double loss_sum = 0.5;
-    const struct wire_report open = {.steps = step};
-    const struct wire_slices slices = {1, &images, &loss_sum};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_SNAPSHOT,
-                                .step = step,
-                                .reason = reason,
-                                .report = &open,
-                                .slices = &slices},
-               100);
-}
-
-static void send_piece(struct story *story, uint64_t peer, uint64_t step, const char *vector,
-                       uint64_t total, struct span span)
-{
-    static const float values[16];
-    const struct wire_piece piece = {.vector = vector, .total = total};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_PIECE,
-                                .step = step,
-                                .piece = &piece,
-                                .span = span,
-                                .values = vector[0] != '\0' ? values : NULL},
-               110);
-}
 
 /* What was sent to a peer last; its reason. */
 static enum status last_collect(const struct story *story, uint64_t peer)
@@ -99,10 +54,10 @@ static enum status last_collect(const struct story *story, uint64_t peer)
 
 static void send_all(struct story *story, uint64_t step)
 {
-    send_piece(story, 1, step, "params", 10, (struct span){0, 5});
-    send_piece(story, 2, step, "params", 10, (struct span){5, 5});
-    send_piece(story, 1, step, "", 1, (struct span){0, 0});
-    send_piece(story, 2, step, "", 1, (struct span){0, 0});
+    checkpoint_story_send(story, 1, step, "params", 10, (struct span){0, 5});
+    checkpoint_story_send(story, 2, step, "params", 10, (struct span){5, 5});
+    checkpoint_story_send(story, 1, step, "", 1, (struct span){0, 0});
+    checkpoint_story_send(story, 2, step, "", 1, (struct span){0, 0});
 }
 
 static void a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_whole(void **state)
@@ -110,9 +65,9 @@ static void a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_
     (void)state;
     struct story story;
     open_story(&story, every_10);
-    offer(&story, 1, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK);
     assert_int_equal(last_collect(&story, 1), STATUS_COUNT);
-    offer(&story, 2, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 10, STATUS_OK);
     assert_int_equal(last_collect(&story, 1), STATUS_OK);
     assert_int_equal(last_collect(&story, 2), STATUS_OK);
     send_all(&story, 10);
@@ -132,11 +87,11 @@ static void who_offers_the_next_one_changes_nothing_of_the_one_that_is_collected
     struct story story;
     open_story(&story, every_10);
     const struct checkpointing *of = &story.coordinator.checkpointing;
-    offer(&story, 1, 10, STATUS_OK);
-    offer(&story, 2, 10, STATUS_OK);
-    send_piece(&story, 1, 10, "params", 10, (struct span){0, 5});
-    send_piece(&story, 1, 10, "", 1, (struct span){0, 0});
-    offer(&story, 1, 20, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 10, STATUS_OK);
+    checkpoint_story_send(&story, 1, 10, "params", 10, (struct span){0, 5});
+    checkpoint_story_send(&story, 1, 10, "", 1, (struct span){0, 0});
+    checkpoint_story_offer(&story, 1, 20, STATUS_OK);
     assert_int_equal(of->ranks[0].open_period.steps, 20);
     assert_int_equal(of->collected[0].open_period.steps, 10);
     assert_int_equal(of->collected[1].open_period.steps, 10);
@@ -150,7 +105,7 @@ static void a_job_does_not_wait_for_copies_for_memory_alone(void **state)
     open_story(&story, (struct checkpoint_every){CHECKPOINT_NEVER, 0});
     story.job.on_loss = ON_LOSS_REDEAL;
     checkpointing_begin_phase(&story.coordinator, 100);
-    offer(&story, 1, 10, STATUS_OK); // the other one has none
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK); // the other one has none
     assert_true(story.coordinator.checkpointing.plan.are_on);
     assert_false(checkpoint_schedule_awaits_last(&story.coordinator, 200));
     coordinator_finish(&story.coordinator);
@@ -186,16 +141,16 @@ static void where_one_has_no_snapshot_the_others_drop_theirs(void **state)
     (void)state;
     struct story story;
     open_story(&story, every_10);
-    offer(&story, 1, 10, STATUS_OK);
-    offer(&story, 2, 10, STATUS_INTERRUPTED);
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 10, STATUS_INTERRUPTED);
     assert_int_equal(last_collect(&story, 1), STATUS_INTERRUPTED);
     assert_int_equal(task_count, 0);
     // Also of those who come later than the one who lacks it.
-    offer(&story, 2, 20, STATUS_INTERRUPTED);
-    offer(&story, 1, 20, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 20, STATUS_INTERRUPTED);
+    checkpoint_story_offer(&story, 1, 20, STATUS_OK);
     assert_int_equal(task_count, 0);
-    offer(&story, 1, 30, STATUS_OK);
-    offer(&story, 2, 30, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 30, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 30, STATUS_OK);
     assert_int_equal(task_count, 1);
     coordinator_finish(&story.coordinator);
 }
@@ -205,11 +160,11 @@ static void what_is_offered_meanwhile_waits_for_its_turn(void **state)
     (void)state;
     struct story story;
     open_story(&story, every_10);
-    offer(&story, 1, 10, STATUS_OK);
-    offer(&story, 2, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 10, STATUS_OK);
     send_all(&story, 10);
-    offer(&story, 1, 20, STATUS_OK);
-    offer(&story, 2, 20, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 20, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 20, STATUS_OK);
     assert_int_equal(tasks[task_count - 1], CHECKPOINT_COMMIT);
     checkpointing_note_written(&story.coordinator, 10, STATUS_OK, "", 120);
     assert_int_equal(tasks[task_count - 1], CHECKPOINT_BEGIN);
@@ -235,9 +190,9 @@ static void pieces_that_do_not_belong_give_it_up_and_training_goes_on(void **sta
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct story story;
         open_story(&story, every_10);
-        offer(&story, 1, 10, STATUS_OK);
-        offer(&story, 2, 10, STATUS_OK);
-        send_piece(&story, 1, 10, bad[i].vector, bad[i].total, bad[i].span);
+        checkpoint_story_offer(&story, 1, 10, STATUS_OK);
+        checkpoint_story_offer(&story, 2, 10, STATUS_OK);
+        checkpoint_story_send(&story, 1, 10, bad[i].vector, bad[i].total, bad[i].span);
         assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
         assert_int_equal(last_collect(&story, 2), STATUS_INTERRUPTED);
         assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
@@ -250,20 +205,20 @@ static void more_pieces_than_there_are_credits_give_it_up(void **state)
     (void)state;
     struct story story;
     open_story(&story, every_10);
-    offer(&story, 1, 10, STATUS_OK);
-    offer(&story, 2, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 10, STATUS_OK);
     for (uint64_t i = 0; i < SNAPSHOT_CREDITS; i++) {
-        send_piece(&story, 1, 10, "params", 10, (struct span){i, 1});
+        checkpoint_story_send(&story, 1, 10, "params", 10, (struct span){i, 1});
         assert_int_equal(tasks[task_count - 1], CHECKPOINT_STORE);
     }
     checkpointing_note_stored(&story.coordinator, 1, 10);
-    send_piece(&story, 1, 10, "params", 10, (struct span){8, 1});
+    checkpoint_story_send(&story, 1, 10, "params", 10, (struct span){8, 1});
     assert_int_equal(tasks[task_count - 1], CHECKPOINT_STORE);
-    send_piece(&story, 1, 10, "params", 10, (struct span){9, 1});
+    checkpoint_story_send(&story, 1, 10, "params", 10, (struct span){9, 1});
     assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
     // The next one begins once this one is over.
-    offer(&story, 1, 20, STATUS_OK);
-    offer(&story, 2, 20, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 20, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 20, STATUS_OK);
     assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
     checkpointing_note_written(&story.coordinator, 10, STATUS_INTERRUPTED, "", 120);
     assert_int_equal(tasks[task_count - 1], CHECKPOINT_BEGIN);
@@ -275,11 +230,11 @@ static void a_gap_is_not_committed(void **state)
     (void)state;
     struct story story;
     open_story(&story, every_10);
-    offer(&story, 1, 10, STATUS_OK);
-    offer(&story, 2, 10, STATUS_OK);
-    send_piece(&story, 1, 10, "params", 10, (struct span){0, 5});
-    send_piece(&story, 1, 10, "", 1, (struct span){0, 0});
-    send_piece(&story, 2, 10, "", 0, (struct span){0, 0});
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 10, STATUS_OK);
+    checkpoint_story_send(&story, 1, 10, "params", 10, (struct span){0, 5});
+    checkpoint_story_send(&story, 1, 10, "", 1, (struct span){0, 0});
+    checkpoint_story_send(&story, 2, 10, "", 0, (struct span){0, 0});
     assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
     coordinator_finish(&story.coordinator);
 }
@@ -290,8 +245,8 @@ static void a_failure_is_said_once_with_the_last_good_one(void **state)
     struct story story;
     open_story(&story, every_10);
     for (uint64_t step = 10; step <= 30; step += 10) {
-        offer(&story, 1, step, STATUS_OK);
-        offer(&story, 2, step, STATUS_OK);
+        checkpoint_story_offer(&story, 1, step, STATUS_OK);
+        checkpoint_story_offer(&story, 2, step, STATUS_OK);
         bool fails = step > 10;
         checkpointing_note_written(&story.coordinator, step, fails ? STATUS_IO : STATUS_OK,
                                    "the disk is full", 120);
@@ -312,9 +267,9 @@ static void the_end_of_the_job_waits_for_its_checkpoint_but_not_for_ever(void **
     for (int is_written = 0; is_written < 2; is_written++) {
         struct story story;
         open_story(&story, every_10);
-        offer(&story, 1, 40, STATUS_OK);
+        checkpoint_story_offer(&story, 1, 40, STATUS_OK);
         story_done(&story, 1, "last", 130);
-        offer(&story, 2, 40, STATUS_OK);
+        checkpoint_story_offer(&story, 2, 40, STATUS_OK);
         story_done(&story, 2, "last", 130);
         assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
         send_all(&story, 40);
@@ -341,7 +296,7 @@ static void its_own_absence_does_not_count_against_the_last_checkpoint(void **st
     struct story story;
     open_story(&story, every_10);
     for (uint32_t peer = 1; peer <= 2; peer++) {
-        offer(&story, peer, 40, STATUS_OK);
+        checkpoint_story_offer(&story, peer, 40, STATUS_OK);
         story_done(&story, peer, "last", 130);
     }
     send_all(&story, 40);
@@ -364,8 +319,8 @@ static void nobody_joins_at_the_end_of_the_job(void **state)
     struct story story;
     open_story(&story, every_10);
     for (uint32_t step = 30; step <= 40; step += 10) {
-        offer(&story, 1, step, STATUS_OK);
-        offer(&story, 2, step, STATUS_OK);
+        checkpoint_story_offer(&story, 1, step, STATUS_OK);
+        checkpoint_story_offer(&story, 2, step, STATUS_OK);
         send_all(&story, step);
         checkpointing_note_written(&story.coordinator, step, STATUS_OK, "", 150);
         assert_int_equal(story.coordinator.checkpointing.written, step);
@@ -384,8 +339,8 @@ static void for_one_that_comes_at_the_end_no_step_is_made_again(void **state)
         open_story(&story, every_10);
         story.coordinator.newcomers.count = 1;
         story.coordinator.newcomers.list[0] = (struct newcomer){.peer = 9, .heard_ms = 150};
-        offer(&story, 1, 30, STATUS_OK);
-        offer(&story, 2, 30, STATUS_OK);
+        checkpoint_story_offer(&story, 1, 30, STATUS_OK);
+        checkpoint_story_offer(&story, 2, 30, STATUS_OK);
         send_all(&story, 30);
         story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = last_made[i]},
                    150);
@@ -413,7 +368,7 @@ static void with_minutes_a_step_ahead_of_everybody_is_named(void **state)
     uint64_t step = story.coordinator.checkpointing.announced;
     assert_true(step > 600);
     // Who was faster says so; then a later one is named.
-    offer(&story, 1, step, STATUS_INTERRUPTED);
+    checkpoint_story_offer(&story, 1, step, STATUS_INTERRUPTED);
     checkpointing_tick(&story.coordinator, 61100);
     assert_true(story.coordinator.checkpointing.announced > step);
     coordinator_finish(&story.coordinator);
@@ -446,8 +401,8 @@ static void a_copy_of_a_race_is_named_by_the_mean_and_counts_every_rank_alike(vo
                60040);
     story_give(&story, 2, (struct message){.kind = MESSAGE_REPORT, .step = 650, .report = &quick},
                60040);
-    offer(&story, 1, 350, STATUS_OK);
-    offer(&story, 2, 350, STATUS_OK);
+    checkpoint_story_offer(&story, 1, 350, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 350, STATUS_OK);
     for (uint32_t rank = 0; rank < 2; rank++) {
         const struct results_rank *results = &of->ranks[rank].results;
         assert_int_equal(results->steps, 350);

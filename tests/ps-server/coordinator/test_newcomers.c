@@ -6,7 +6,7 @@
 #include "ps-server/coordinator/newcomers.h"
 #include "ps-server/launcher/launcher_news.h"
 #include "tests/support/common/choices.h"
-#include "tests/support/ps-server/coordinator_story.h"
+#include "tests/support/ps-server/newcomer_story.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -16,16 +16,6 @@
 // clang-format on
 #include <stdio.h>
 #include <string.h>
-
-/* Of four ranks: two processes carry them, by connections 1 and 2, and train. */
-static void open_training(struct story *story)
-{
-    story_open_training(story, 2);
-    story->job.workers = 4;
-    story->job.processes = 2;
-    story->job.on_loss = ON_LOSS_REDEAL;
-    story->job.min_workers = 1;
-}
 
 /* JOIN of a worker: why it is refused, and under which number it may come again. */
 static enum status ask(struct story *story, uint64_t peer, int64_t rank, uint64_t now_ms,
@@ -48,7 +38,7 @@ static void one_that_asks_is_told_to_come_again_under_a_number(void **state)
 {
     (void)state;
     struct story story;
-    open_training(&story);
+    newcomer_story_open(&story);
     uint32_t number;
     assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     assert_int_equal(number, 3);
@@ -81,7 +71,7 @@ static void one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts
 {
     (void)state;
     struct story story;
-    open_training(&story);
+    newcomer_story_open(&story);
     join_from(&story, 9, 7, "127.0.0.1");
     expect_told(&story, "--bind is 127.0.0.1, a loopback address");
     expect_told(&story, "say --bind 0.0.0.0");
@@ -98,7 +88,7 @@ static void one_that_cannot_connect_to_those_who_are_there_is_refused(void **sta
     (void)state;
     struct story story;
     struct generation next;
-    open_training(&story);
+    newcomer_story_open(&story);
     const struct coordinator_port port = story.coordinator.port;
     for (uint32_t i = 0; i < 2; i++) {
         struct slot *slot = &story.coordinator.membership.workers[i];
@@ -129,7 +119,7 @@ static void parameter_servers_do_not_mind_a_loopback_address(void **state)
 {
     (void)state;
     struct story story;
-    open_training(&story);
+    newcomer_story_open(&story);
     story.job.mode = mode_of("ps-sync");
     join_from(&story, 9, 7, "127.0.0.1");
     assert_int_equal(story.coordinator.newcomers.count, 1);
@@ -142,7 +132,7 @@ static void one_whose_connection_is_closed_keeps_no_place(void **state)
     (void)state;
     struct story story;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     assert_int_equal(ask(&story, 9, 2, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 10, 3, 100, &number), STATUS_AGAIN);
     deadlines_note_closed(&story.coordinator, 9, 200);
@@ -159,7 +149,7 @@ static void one_that_has_ended_as_the_launcher_says_keeps_no_place(void **state)
 {
     (void)state;
     struct story story;
-    open_training(&story);
+    newcomer_story_open(&story);
     const struct wire_member member = {.role = ROLE_WORKER, .host = "node", .launch = 8};
     story_give(&story, 9,
                (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
@@ -172,28 +162,19 @@ static void one_that_has_ended_as_the_launcher_says_keeps_no_place(void **state)
     coordinator_finish(&story.coordinator);
 }
 
-static void join_launched(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
-{
-    const struct wire_member member = {
-        .role = ROLE_WORKER, .has_rank = true, .rank = worker, .host = "node", .launch = launch};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
-               100);
-}
-
 /* What the launcher says of the other one is still on its way. */
 static void one_that_is_started_in_the_place_of_another_shows_that_it_has_ended(void **state)
 {
     (void)state;
     struct story story;
-    open_training(&story);
+    newcomer_story_open(&story);
     story.job.workers = 2;
     struct coordinator *coordinator = &story.coordinator;
     coordinator->membership.workers[0].launch = launch_number_make(5, 1);
     coordinator->membership.workers[1].launch = launch_number_make(6, 2);
-    join_launched(&story, 9, 1, launch_number_make(7, 3)); // for another place
+    newcomer_story_join(&story, 9, 1, launch_number_make(7, 3)); // for another place
     assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
-    join_launched(&story, 10, 1, launch_number_make(8, 2));
+    newcomer_story_join(&story, 10, 1, launch_number_make(8, 2));
     assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
     assert_non_null(strstr(coordinator->reason, "another one was started in its place"));
     assert_int_equal(coordinator->membership.workers[1].state, SLOT_GONE);
@@ -213,7 +194,7 @@ static void one_whose_number_another_has_gets_another_one(void **state)
     (void)state;
     struct story story;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     assert_int_equal(ask(&story, 9, 1, 100, &number), STATUS_AGAIN); // is there
     assert_int_equal(number, 2);
     assert_int_equal(ask(&story, 11, 2, 100, &number), STATUS_AGAIN); // so is this one
@@ -226,7 +207,7 @@ static void where_there_is_no_place_one_is_refused(void **state)
     (void)state;
     struct story story;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 12, 3, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_UNREACHABLE); // a fifth for four
@@ -243,7 +224,7 @@ static void the_next_generation_has_a_place_for_those_who_still_ask(void **state
     struct story story;
     struct generation next;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 9, 3, 3000, &number), STATUS_AGAIN);
@@ -266,7 +247,7 @@ static void who_joins_after_a_step_waits_for_a_copy_of_it(void **state)
     struct story story;
     struct generation next;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     snprintf(story.job.faults, sizeof(story.job.faults), "after=step:90,join;after=step:50,join");
     assert_int_equal(newcomers_awaited_step(&story.coordinator), 0); // nobody is there
     assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
@@ -295,7 +276,7 @@ static void the_places_of_a_generation_are_for_those_who_come_back(void **state)
     struct story story;
     struct generation next;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     const struct coordinator_port port = story.coordinator.port;
     assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     newcomers_admit(&story.coordinator, 200);
@@ -320,7 +301,7 @@ static void who_has_ended_on_this_host_is_not_waited_for(void **state)
     struct story story;
     struct generation next;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     const struct coordinator_port port = story.coordinator.port;
     assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     story.coordinator.membership.workers[1].sighting.process_id = 71;
@@ -349,7 +330,7 @@ static void those_who_ask_hear_that_the_job_ends(void **state)
     (void)state;
     struct story story;
     uint32_t number;
-    open_training(&story);
+    newcomer_story_open(&story);
     assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
     coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "by SIGINT", 200);
     uint32_t last = story.transcript.sent_count - 1;
@@ -364,7 +345,7 @@ static void without_newcomers_a_copy_changes_nothing(void **state)
 {
     (void)state;
     struct story story;
-    open_training(&story);
+    newcomer_story_open(&story);
     newcomers_admit(&story.coordinator, 200);
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     coordinator_finish(&story.coordinator);

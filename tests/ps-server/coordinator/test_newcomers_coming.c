@@ -3,7 +3,7 @@
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/newcomers.h"
-#include "tests/support/ps-server/coordinator_story.h"
+#include "tests/support/ps-server/newcomer_story.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -13,31 +13,12 @@
 // clang-format on
 #include <string.h>
 
-/* Of four ranks: two processes carry them, by connections 1 and 2, and train. */
-static void open_training(struct story *story)
-{
-    story_open_training(story, 2);
-    story->job.workers = 4;
-    story->job.processes = 2;
-    story->job.on_loss = ON_LOSS_REDEAL;
-    story->job.min_workers = 1;
-}
-
-static void join_launched(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
-{
-    const struct wire_member member = {
-        .role = ROLE_WORKER, .has_rank = true, .rank = worker, .host = "node", .launch = launch};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
-               100);
-}
-
 /* Worker 3 is to come to two others. */
 static void begin_with_newcomer(struct story *story, struct generation *ret_next)
 {
-    open_training(story);
+    newcomer_story_open(story);
     const struct coordinator_port port = story->coordinator.port;
-    join_launched(story, 9, 3, 0);
+    newcomer_story_join(story, 9, 3, 0);
     newcomers_admit(&story->coordinator, 200);
     assert_int_equal(generation_next(&story->coordinator, ret_next), STATUS_OK);
     coordinator_finish(&story->coordinator);
@@ -73,10 +54,10 @@ static void a_place_that_is_kept_is_for_the_process_that_had_it(void **state)
     struct coordinator *coordinator = &story.coordinator;
     const struct slot *kept = &coordinator->membership.workers[1];
     coordinator->membership.workers[1].launch = launch_number_make(6, 2);
-    join_launched(&story, 12, 1, launch_number_make(7, 3));
+    newcomer_story_join(&story, 12, 1, launch_number_make(7, 3));
     assert_int_equal(kept->state, SLOT_FREE);
     assert_int_equal(coordinator->newcomers.count, 1);
-    join_launched(&story, 13, 1, launch_number_make(8, 2));
+    newcomer_story_join(&story, 13, 1, launch_number_make(8, 2));
     assert_int_equal(kept->state, SLOT_GONE);
     assert_string_equal(coordinator->reason,
                         "worker 1 was lost: another one was started in its place");
@@ -85,7 +66,7 @@ static void a_place_that_is_kept_is_for_the_process_that_had_it(void **state)
 
     begin_with_newcomer(&story, &generation);
     coordinator->membership.workers[1].launch = launch_number_make(6, 2);
-    join_launched(&story, 11, 1, launch_number_make(6, 2));
+    newcomer_story_join(&story, 11, 1, launch_number_make(6, 2));
     assert_int_equal(coordinator->membership.workers[1].peer, 11);
     coordinator_finish(coordinator);
     generation_finish(&generation);

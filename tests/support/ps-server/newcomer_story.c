@@ -1,0 +1,20 @@
+/* Opens jobs that a newcomer may join. */
+#include "tests/support/ps-server/newcomer_story.h"
+
+void newcomer_story_open(struct story *story)
+{
+    story_open_training(story, 2);
+    story->job.workers = 4;
+    story->job.processes = 2;
+    story->job.on_loss = ON_LOSS_REDEAL;
+    story->job.min_workers = 1;
+}
+
+void newcomer_story_join(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
+{
+    const struct wire_member member = {
+        .role = ROLE_WORKER, .has_rank = true, .rank = worker, .host = "node", .launch = launch};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               100);
+}
