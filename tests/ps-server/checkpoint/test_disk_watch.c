@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
-#include <stdio.h>
 #include <string.h>
 
 #define FOLDER  "/runs/a/checkpoint"

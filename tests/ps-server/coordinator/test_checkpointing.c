@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
-#include <stdio.h>
 #include <string.h>
 
 #define TASKS_MAX 64
