@@ -463,7 +463,7 @@ static void take_news_of_disk(struct keeper *keeper, struct coordinator *coordin
         has_moved = true;
     }
     if (coordinator->checkpointing.has_rest && !is_busy) {
-        checkpointing_note_free(coordinator);
+        checkpointing_note_free(coordinator, now_ms);
     }
     char folder[PATH_BYTES];
     folder_of(keeper, folder);

@@ -15,10 +15,12 @@
 #define JOIN_AHEAD_MS  2000 // a step that is named for somebody who is to join then
 
 // Copies for memory alone: time between them, and what a second of it may copy, which is a
-// hundredth of what a core copies.
+// hundredth of what a core copies. As a link may carry less than that, it is also as many times
+// what the last one took.
 #define SPARE_MS_MIN           1000
-#define SPARE_MS_MAX           60000
+#define SPARE_MS_MAX           600000
 #define SPARE_BYTES_PER_SECOND (UINT64_C(10) << 20)
+#define SPARE_TIMES            100
 
 /* The phase that a step of a checkpoint is in, which may be over when it is collected. */
 static const struct phase *phase_of(const struct coordinator *coordinator, uint64_t step)
@@ -58,10 +60,12 @@ static uint64_t minutes_ms(const struct coordinator *coordinator)
     return every->kind == CHECKPOINT_MINUTES ? every->number * 60000 : 0;
 }
 
-/* How long a copy of so many values for memory alone has to wait. */
-static uint64_t spare_ms(uint64_t value_count)
+/* How long a copy of so many values for memory alone has to wait, if one takes `took_ms` to come.
+ */
+static uint64_t spare_ms(uint64_t value_count, uint64_t took_ms)
 {
     uint64_t ms = value_count * sizeof(float) / (SPARE_BYTES_PER_SECOND / 1000);
+    ms = ms < SPARE_TIMES * took_ms ? SPARE_TIMES * took_ms : ms;
     return ms < SPARE_MS_MIN ? SPARE_MS_MIN : ms > SPARE_MS_MAX ? SPARE_MS_MAX : ms;
 }
 
@@ -79,7 +83,7 @@ static uint64_t copied_values(const struct checkpointing *of)
  * than it is worth. Only the parameters are known by then. */
 static uint64_t first_spare_ms(const struct coordinator *coordinator)
 {
-    return spare_ms(coordinator->layout.value_count) - SPARE_MS_MIN;
+    return spare_ms(coordinator->layout.value_count, 0) - SPARE_MS_MIN;
 }
 
 void checkpoint_schedule_begin(struct coordinator *coordinator, uint64_t now_ms)
@@ -206,7 +210,7 @@ void checkpoint_schedule_note(struct coordinator *coordinator, uint64_t step, ui
         of->due_ms = now_ms + minutes_ms(coordinator);
     }
     if (job_may_redeal(coordinator->job)) {
-        of->spare_due_ms = now_ms + spare_ms(copied_values(of));
+        of->spare_due_ms = now_ms + spare_ms(copied_values(of), of->took_ms);
     }
 }
 

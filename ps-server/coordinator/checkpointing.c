@@ -127,11 +127,12 @@ static void add_counts(struct coordinator *coordinator, uint64_t step)
     }
 }
 
-static void begin_collecting(struct coordinator *coordinator, uint64_t step)
+static void begin_collecting(struct coordinator *coordinator, uint64_t step, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     of->state = CHECKPOINTING_COLLECTING;
     of->step = step;
+    of->began_ms = now_ms;
     of->is_written = checkpoint_schedule_is_for_disk(of, step) && !of->has_rest;
     // A member that has sent its pieces may offer the next one before this one is whole.
     memcpy(of->collected, of->ranks, coordinator->carriers.ranks * sizeof(*of->ranks));
@@ -184,7 +185,7 @@ static bool is_lacking(const struct coordinator *coordinator, uint64_t step)
 
 /* Looks at what is offered: begins to collect the oldest that all have, and drops what not all will
  * have, and what has no place. */
-static void look(struct coordinator *coordinator)
+static void look(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     bool has_no_place = of->hangs && !job_may_redeal(coordinator->job);
@@ -198,7 +199,7 @@ static void look(struct coordinator *coordinator)
         if (is_lacking(coordinator, step) || (!waits && has_no_place)) {
             drop_all(coordinator, step);
         } else if (!waits && have_all_offered(coordinator, step, 0)) {
-            begin_collecting(coordinator, step);
+            begin_collecting(coordinator, step, now_ms);
         }
     }
 }
@@ -222,7 +223,7 @@ static bool take_ranks(struct coordinator *coordinator, uint32_t process,
 }
 
 static void take_offer(struct coordinator *coordinator, uint32_t share,
-                       const struct message *message)
+                       const struct message *message, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     struct checkpoint_share *offer = &of->shares[share];
@@ -239,9 +240,7 @@ static void take_offer(struct coordinator *coordinator, uint32_t share,
     offer->last = step;
     bool is_there = message->reason == STATUS_OK &&
                     (share >= of->worker_count || take_ranks(coordinator, share, message));
-    if (is_there) {
-        offer->offered = step;
-    }
+    offer->offered = is_there ? step : offer->offered;
     if (is_there && share >= of->worker_count && message->report != NULL) {
         note_counts(&of->counts[share - of->worker_count], message->report);
     }
@@ -259,7 +258,7 @@ static void take_offer(struct coordinator *coordinator, uint32_t share,
     for (uint32_t i = 0; asks && i < of->worker_count; i++) {
         ask(coordinator, &of->shares[i], i, step);
     }
-    look(coordinator);
+    look(coordinator, now_ms);
 }
 
 /* Every piece has come, of every member: it is written once what is before it was reported. */
@@ -293,7 +292,7 @@ static void commit_if_whole(struct coordinator *coordinator)
 }
 
 static void take_piece(struct coordinator *coordinator, const struct sender *from,
-                       const struct message *message)
+                       const struct message *message, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     struct checkpoint_share *share = &of->shares[checkpointing_share_of(coordinator, from)];
@@ -305,12 +304,13 @@ static void take_piece(struct coordinator *coordinator, const struct sender *fro
     if (message->piece->vector[0] == '\0') {
         share->is_over = true;
         share->offered = 0;
+        of->took_ms = of->is_written ? of->took_ms : now_ms - of->began_ms;
         if (message->piece->total != share->pieces) {
             abandon(coordinator, "pieces of a member were lost");
             return;
         }
         commit_if_whole(coordinator);
-        look(coordinator);
+        look(coordinator, now_ms);
         return;
     }
     bool has_credit = share->pieces - share->stored < SNAPSHOT_CREDITS;
@@ -373,17 +373,17 @@ void checkpointing_set_aside(struct coordinator *coordinator, uint64_t now_ms)
         drop_all(coordinator, of->step);
         checkpoint_schedule_note(coordinator, of->step, now_ms);
     }
-    look(coordinator);
+    look(coordinator, now_ms);
 }
 
-void checkpointing_note_free(struct coordinator *coordinator)
+void checkpointing_note_free(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     if (of->hangs) {
         coordinator_port_say(&coordinator->port, false, "the disk takes checkpoints again");
     }
     of->hangs = of->has_rest = false;
-    look(coordinator);
+    look(coordinator, now_ms);
 }
 
 void checkpointing_note_good(struct coordinator *coordinator, uint64_t step)
@@ -415,7 +415,7 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
                              "no checkpoint at step %llu: %s; training goes on, and %s",
                              (unsigned long long)step, why, last);
     }
-    look(coordinator);
+    look(coordinator, now_ms);
     if (status == STATUS_OK && step < of->plan.total) { // nobody goes on from the end
         of->copied = step;
         // A newcomer for whom no step is left would only cost steps that are made again.
@@ -443,9 +443,9 @@ void checkpointing_handle(struct coordinator *coordinator, const struct sender *
         return;
     }
     if (message->kind == MESSAGE_SNAPSHOT && coordinator->checkpointing.plan.are_on) {
-        take_offer(coordinator, checkpointing_share_of(coordinator, from), message);
+        take_offer(coordinator, checkpointing_share_of(coordinator, from), message, now_ms);
     } else if (message->kind == MESSAGE_PIECE) {
-        take_piece(coordinator, from, message);
+        take_piece(coordinator, from, message, now_ms);
     }
 }
 

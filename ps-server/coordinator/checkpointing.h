@@ -72,6 +72,8 @@ struct checkpointing {
     struct checkpoint_counts *counts;  // (servers) as they were offered last, owned
     struct checkpoint_counts counted;  // until the step that is collected, in the whole job
     uint64_t step;                     // that is collected or written
+    uint64_t began_ms;                 // when its values began to come
+    uint64_t took_ms;                  // how long those of the last one for memory alone came
     bool is_written;                   // it goes to the disk, too
     struct checkpoint_vectors vectors; // of that
     uint64_t copied;                   // steps of the last one that a job can go on from; 0: none
@@ -122,7 +124,7 @@ void checkpointing_ask(struct coordinator *coordinator, uint64_t step);
 void checkpointing_set_aside(struct coordinator *coordinator, uint64_t now_ms);
 
 /* The disk has done what it still had when has_rest was set. */
-void checkpointing_note_free(struct coordinator *coordinator);
+void checkpointing_note_free(struct coordinator *coordinator, uint64_t now_ms);
 
 /* The checkpoint of a step is whole on the disk, though it may have been given up. */
 void checkpointing_note_good(struct coordinator *coordinator, uint64_t step);

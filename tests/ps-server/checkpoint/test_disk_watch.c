@@ -115,7 +115,7 @@ static void one_that_hangs_gets_nothing_more_until_it_is_free_again(void **state
     assert_int_equal(task_count, before);
     checkpointing_note_good(&story.coordinator, 10);
     assert_string_equal(story.transcript.last_fact, "checkpoint at step 10");
-    checkpointing_note_free(&story.coordinator);
+    checkpointing_note_free(&story.coordinator, HANG_MS);
     offer(&story, 30);
     assert_int_equal(last_task, CHECKPOINT_BEGIN);
     assert_true(story.coordinator.checkpointing.is_written);
@@ -182,7 +182,7 @@ static void the_last_one_waits_for_what_a_generation_before_has_left(void **stat
     story.coordinator.checkpointing.has_rest = true;
     offer(&story, 40);
     assert_int_equal(task_count, 0);
-    checkpointing_note_free(&story.coordinator);
+    checkpointing_note_free(&story.coordinator, HANG_MS);
     assert_int_equal(last_task, CHECKPOINT_BEGIN);
     assert_true(story.coordinator.checkpointing.is_written);
     coordinator_finish(&story.coordinator);

@@ -135,6 +135,40 @@ static void a_large_model_is_copied_only_after_the_time_that_a_copy_is_worth(voi
     assert_true(has_asked_for_copy(large, 10000));
 }
 
+/* Whether the next copy is asked for so long after one whose values took `took_ms` to come. */
+static bool has_asked_again(uint64_t took_ms, uint64_t after_ms)
+{
+    struct story story;
+    open_story(&story, (struct checkpoint_every){CHECKPOINT_NEVER, 0});
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.steps = 1000000;
+    checkpointing_begin_phase(&story.coordinator, 100);
+    checkpoint_story_offer(&story, 1, 10, STATUS_OK);
+    checkpoint_story_offer(&story, 2, 10, STATUS_OK);
+    uint64_t end_ms = story.coordinator.checkpointing.began_ms + took_ms;
+    const struct wire_piece none_left = {.vector = ""};
+    for (uint64_t peer = 1; peer <= 2; peer++) {
+        story_give(&story, peer,
+                   (struct message){.kind = MESSAGE_PIECE, .step = 10, .piece = &none_left},
+                   end_ms);
+    }
+    checkpointing_note_written(&story.coordinator, 10, STATUS_OK, "", end_ms);
+    uint32_t before = story.transcript.sent_count;
+    checkpointing_tick(&story.coordinator, end_ms + after_ms);
+    bool has_asked = story.transcript.sent_count > before;
+    coordinator_finish(&story.coordinator);
+    return has_asked;
+}
+
+static void copies_over_a_slow_link_take_a_hundredth_of_the_time(void **state)
+{
+    (void)state;
+    assert_false(has_asked_again(1, 999));
+    assert_true(has_asked_again(1, 1000));
+    assert_false(has_asked_again(320, 31999));
+    assert_true(has_asked_again(320, 32000));
+}
+
 static void where_one_has_no_snapshot_the_others_drop_theirs(void **state)
 {
     (void)state;
@@ -421,6 +455,7 @@ int main(void)
         cmocka_unit_test(who_offers_the_next_one_changes_nothing_of_the_one_that_is_collected),
         cmocka_unit_test(a_job_does_not_wait_for_copies_for_memory_alone),
         cmocka_unit_test(a_large_model_is_copied_only_after_the_time_that_a_copy_is_worth),
+        cmocka_unit_test(copies_over_a_slow_link_take_a_hundredth_of_the_time),
         cmocka_unit_test(where_one_has_no_snapshot_the_others_drop_theirs),
         cmocka_unit_test(what_is_offered_meanwhile_waits_for_its_turn),
         cmocka_unit_test(pieces_that_do_not_belong_give_it_up_and_training_goes_on),
