@@ -112,6 +112,10 @@ class Links:
         self.made.append(name)
         self.run("ip", "netns", "add", name)
         self.run("ip", "-n", name, "link", "set", "lo", "up")
+        # Linux makes the window of a connection smaller that has not filled it for a while, as
+        # those of workers that compute do not. What such a link carries is then of chance.
+        self.run("ip", "netns", "exec", name, "sh", "-c",
+                 "echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle")
 
     def shape(self, name, device, delay_ms=0):
         add = ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device]

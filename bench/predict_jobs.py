@@ -42,7 +42,10 @@ class Jobs:
         self.ringside = os.path.join(build, "deploy", "ringside")
 
     def options(self, model):
-        return ["--model", model, "--data", self.data, "--batch", str(self.batch), "--eval", "none"]
+        """Without copies for losses, which predictions do not have, and of which the first costs
+        jobs of a few seconds more than its share."""
+        return ["--model", model, "--data", self.data, "--batch", str(self.batch), "--eval", "none",
+                "--on-loss", "fail"]
 
     def run_alone(self, model, steps, out=None):
         """Images/s of one worker that exchanges nothing; with `out` its run folder stays, with a

@@ -12,7 +12,7 @@ static const char *const left_out[] = {
     "with --sync-every, copies of parameters at both ends of a round",
     "in the memory of one host: tickets of values that are lent, and a core's own caches",
     "requests of workers to servers, agreement among workers at the end of a phase, evaluation, "
-    "checkpoints",
+    "checkpoints, copies for losses",
     "each process has one thread for messages; in ps-ssp and ps-async a server makes the update of "
     "a "
     "gradient when it is whole",
