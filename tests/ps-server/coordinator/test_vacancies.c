@@ -364,6 +364,32 @@ static void a_server_is_replaced_unless_it_is_the_coordinators_own(void **state)
     }
 }
 
+static void give_sum(struct story *story, uint64_t peer, double value)
+{
+    const struct wire_sum sum = {.count = 1, .values = &value};
+    story_give(story, peer, (struct message){.kind = MESSAGE_SUM, .sum = &sum}, 120);
+}
+
+/* JOIN and what followed were on their way when the launcher told of its end. */
+static void what_one_had_given_to_a_sum_goes_when_it_loses_its_place(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    story_join(&story, 1, ROLE_WORKER, 0);
+    tell(&story, LAUNCHER_AGAIN, 1);
+    join_launched(&story, 2, 1, 0);
+    give_sum(&story, 2, 100);
+    join_launched(&story, 3, 1, 0);
+    give_sum(&story, 1, 3);
+    assert_int_equal(story.coordinator.sums.round, 0);
+    give_sum(&story, 3, 5);
+    assert_int_equal(story_last_kind(&story), MESSAGE_SUM);
+    assert_true(story.coordinator.sums.values[0] == 8);
+    coordinator_finish(&story.coordinator);
+}
+
 /* As when its host is to be emptied. Another error of its own would come again. */
 static void a_worker_that_is_interrupted_is_replaced_and_one_that_fails_is_not(void **state)
 {
@@ -437,3 +463,4 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        cmocka_unit_test(what_one_had_given_to_a_sum_goes_when_it_loses_its_place),
