@@ -239,24 +239,16 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->checkpointing.has_failed = generation->has_checkpoint_failed;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];
-        slot->number = generation->workers[i].number;
-        slot->peer = generation->workers[i].peer;
-        slot->has_commit = generation->workers[i].has_commit;
-        slot->is_new = generation->workers[i].is_new;
-        slot->is_asking = generation->workers[i].is_asking;
-        slot->launch = generation->workers[i].launch;
-        slot->sighting = generation->workers[i].sighting;
-        slot->host_id = slot->sighting.host_id;
-        memcpy(slot->loopback, generation->workers[i].loopback, sizeof(slot->loopback));
+        uint64_t *given = slot->given;
+        *slot = generation->workers[i];
+        slot->given = given;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
     for (uint32_t i = 0; i < membership->server_count; i++) {
         uint32_t thread = i / generation->server_count, process = i % generation->server_count;
         struct slot *slot = &membership->servers[i];
-        slot->number = generation->servers[process].number + thread * JOB_SERVERS_MAX;
-        slot->launch = generation->servers[process].launch;
-        slot->host_id = generation->servers[process].host_id;
-        memcpy(slot->loopback, generation->servers[process].loopback, sizeof(slot->loopback));
+        *slot = generation->servers[process];
+        slot->number += thread * JOB_SERVERS_MAX;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
 }

@@ -53,32 +53,13 @@ struct recovery {
     uint64_t steps_meanwhile;              // then: how many, of the worker that made most
 };
 
-/* A worker process that has a place in a generation. */
-struct generation_worker {
-    uint32_t number;
-    uint64_t peer;   // of its connection before
-    bool has_commit; // see membership.h
-    bool is_new;     // likewise
-    bool is_asking;  // likewise
-    uint32_t launch; // likewise
-    struct sighting sighting;
-    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // see membership.h
-};
-
-/* A server process that has a place in it. */
-struct generation_server {
-    uint32_t number;
-    uint32_t launch; // see membership.h
-    uint64_t host_id;
-    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // see membership.h
-};
-
+/* Its slots are FREE, with what is known of those who come to them. */
 struct generation {
-    uint32_t number;                   // from 1: the first one has none of these
-    struct generation_worker *workers; // (process_count) in the order of numbers; owned
+    uint32_t number;      // from 1: the first one has none of these
+    struct slot *workers; // (process_count) in the order of numbers; owned
     uint32_t process_count;
-    uint32_t places;                   // worker processes that the job began with
-    struct generation_server *servers; // (server_count) owned
+    uint32_t places;      // worker processes that the job began with
+    struct slot *servers; // (server_count) one for each process; owned
     uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t checkpoint_step;    // of the last checkpoint on the disk; 0: none is known

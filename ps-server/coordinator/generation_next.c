@@ -26,8 +26,24 @@ static bool has_struck(const struct coordinator *last)
 
 static int compare_workers(const void *a, const void *b)
 {
-    const struct generation_worker *left = a, *right = b;
+    const struct slot *left = a, *right = b;
     return left->number < right->number ? -1 : left->number > right->number;
+}
+
+/* A slot of the next generation for a process that is left: what is known of it until it comes. */
+static struct slot keep_slot(const struct slot *slot)
+{
+    struct slot kept = {.number = slot->number,
+                        .peer = slot->peer,
+                        .host_id = slot->host_id,
+                        .launch = slot->launch,
+                        .closed_ms = slot->closed_ms,
+                        .sighting = slot->sighting,
+                        .has_commit = slot->has_commit,
+                        .is_new = slot->is_new,
+                        .is_asking = slot->is_asking};
+    memcpy(kept.loopback, slot->loopback, sizeof(kept.loopback));
+    return kept;
 }
 
 static void list_slots(const struct coordinator *last, bool has_commit,
@@ -37,15 +53,7 @@ static void list_slots(const struct coordinator *last, bool has_commit,
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         const struct slot *slot = &membership->workers[i];
         if (generation_slot_is_left(last->job, slot) && slot->has_commit == has_commit) {
-            struct generation_worker *worker = &generation->workers[generation->process_count++];
-            *worker = (struct generation_worker){.number = slot->number,
-                                                 .peer = slot->peer,
-                                                 .has_commit = has_commit,
-                                                 .is_new = slot->is_new,
-                                                 .is_asking = slot->is_asking,
-                                                 .launch = slot->launch,
-                                                 .sighting = slot->sighting};
-            memcpy(worker->loopback, slot->loopback, sizeof(worker->loopback));
+            generation->workers[generation->process_count++] = keep_slot(slot);
         }
     }
 }
@@ -66,12 +74,13 @@ static enum status list_workers(const struct coordinator *last, struct generatio
     for (uint32_t i = 0; i < newcomer_count; i++) {
         const struct newcomer *newcomer = &last->newcomers.list[i];
         generation->workers[generation->process_count++] = // it says where it listens once more
-            (struct generation_worker){.number = newcomer->number,
-                                       .peer = newcomer->peer,
-                                       .is_new = true,
-                                       .is_asking = true,
-                                       .launch = newcomer->launch,
-                                       .sighting = newcomer->sighting};
+            (struct slot){.number = newcomer->number,
+                          .peer = newcomer->peer,
+                          .host_id = newcomer->sighting.host_id,
+                          .launch = newcomer->launch,
+                          .sighting = newcomer->sighting,
+                          .is_new = true,
+                          .is_asking = true};
     }
     if (!job_may_commit(last->job)) {
         qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
@@ -92,10 +101,7 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     for (uint32_t i = 0; i < processes; i++) {
         const struct slot *slot = &membership->servers[i];
         if (generation_server_is_left(membership, processes, i, NULL)) {
-            struct generation_server *server = &generation->servers[generation->server_count++];
-            *server = (struct generation_server){
-                .number = slot->number, .launch = slot->launch, .host_id = slot->host_id};
-            memcpy(server->loopback, slot->loopback, sizeof(server->loopback));
+            generation->servers[generation->server_count++] = keep_slot(slot);
         }
     }
     return STATUS_OK;
