@@ -320,3 +320,5 @@ uint32_t generation_restarts(const struct coordinator *coordinator)
     uint32_t known = resume != NULL ? resume->restarts : 0;
     return known > coordinator->restarts_before ? known : coordinator->restarts_before;
 }
+    coordinator->checkpointing.is_slow = generation->is_disk_slow;
+    coordinator->checkpointing.hangs = generation->does_disk_hang;

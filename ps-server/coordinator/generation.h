@@ -65,6 +65,8 @@ struct generation {
     uint64_t checkpoint_step;    // of the last checkpoint on the disk; 0: none is known
     bool has_checkpoint_failed;  // the last one that was to go to the disk: it was said
     uint64_t lost_ms;            // when the last one was
+    bool is_disk_slow;           // see checkpointing.h: it was said as well
+    bool does_disk_hang;         // likewise
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one
     uint32_t restarts_before;    // of those

@@ -177,6 +177,8 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.
         .seconds_before = generation_seconds(last, generation_started_ms(last)),
+        .is_disk_slow = last->checkpointing.is_slow,
+        .does_disk_hang = last->checkpointing.hangs,
         .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
     };
     enum status status = list_workers(last, &next);
