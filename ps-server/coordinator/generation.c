@@ -322,3 +322,7 @@ uint32_t generation_restarts(const struct coordinator *coordinator)
 }
     coordinator->checkpointing.is_slow = generation->is_disk_slow;
     coordinator->checkpointing.hangs = generation->does_disk_hang;
+    for (struct recovery *of = last; of >= generation->recoveries && !of->has_gone_on; of--) {
+        of->has_gone_on = true; // with those that it has overtaken
+        of->begin_step = of->begin_step > 0 ? of->begin_step : last->begin_step;
+    }

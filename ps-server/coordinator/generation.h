@@ -44,11 +44,12 @@
 struct recovery {
     char reason[COORDINATOR_REASON_BYTES]; // which worker was lost, and how that is known
     uint64_t lost_step;                    // the most steps that a worker was known to have made
-    uint64_t begin_step;                   // those that training went on from
+    bool has_gone_on;                      // training has: begin_step is known
+    uint64_t begin_step;                   // steps made that training went on from
     uint32_t processes;                    // that are left
     uint32_t ranks;                        // that take part
     uint64_t bytes;                        // that members fetched of what they went on from
-    double seconds;                        // from the loss to training; 0: there was none after it
+    double seconds;                        // from the loss to training, or to a loss before that
     bool trained_on;                       // training went on meanwhile, without the coordinator
     uint64_t steps_meanwhile;              // then: how many, of the worker that made most
 };

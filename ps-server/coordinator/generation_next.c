@@ -133,8 +133,10 @@ static bool was_coming_back(const struct coordinator *last)
 /* A loss has overtaken the recovery before there was training: see generation_note_start. */
 static void note_overtaken(const struct coordinator *last, struct recovery *recovery)
 {
+    uint64_t lost_ms = last->generation->lost_ms;
     generation_raise_lost_step(last, last->made_before, recovery);
     recovery->begin_step = generation_begin_step(last);
+    recovery->seconds = last->ended_ms > lost_ms ? (double)(last->ended_ms - lost_ms) / 1000 : 0;
 }
 
 /* Keeps the newest recoveries of before, and adds the last loss, as far as it is known. */
