@@ -165,7 +165,7 @@ struct coordinator {
     char reason[COORDINATOR_REASON_BYTES];
     struct sender culprit; // the member that the reason is about; its slot is NULL: none
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
-    uint32_t workers_lost;                       // in all generations
+    uint32_t workers_lost;                       // in all generations, of those that took part
     bool is_returned;         // its members trained before it was there: see ps-server/returning
     uint32_t term;            // then: how many coordinators have taken them in, with this one
     uint32_t restarts_before; // of processes before this one, as far as its run folder knows

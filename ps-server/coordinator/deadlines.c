@@ -213,7 +213,8 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
         return STATUS_OK;
     }
     slot_enter(membership, member.slot, SLOT_GONE, now_ms);
-    coordinator->workers_lost += role == ROLE_WORKER && !member.slot->is_awaited; // counted once
+    coordinator->workers_lost +=
+        role == ROLE_WORKER && !member.slot->is_new && !member.slot->is_awaited; // which is counted
     snprintf(ret_reason.bytes, ret_reason.size,
              "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role),
              member.slot->number, member.slot->host, (unsigned long long)member.slot->process_id,

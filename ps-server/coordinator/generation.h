@@ -86,8 +86,8 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms);
 
-/* Marks a member as gone, and counts it if it is a worker that was there. None, if its slot is
- * NULL. */
+/* Marks a member as gone, and counts it if it is a worker that took part: that was ready once, in
+ * any generation. None, if its slot is NULL. */
 void generation_note_lost(struct coordinator *coordinator, const struct sender *lost,
                           uint64_t now_ms);
 
