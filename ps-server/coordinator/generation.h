@@ -65,9 +65,9 @@ struct generation {
     uint32_t workers_lost;       // before
     uint64_t checkpoint_step;    // of the last checkpoint on the disk; 0: none is known
     bool has_checkpoint_failed;  // the last one that was to go to the disk: it was said
-    uint64_t lost_ms;            // when the last one was
     bool is_disk_slow;           // see checkpointing.h: it was said as well
     bool does_disk_hang;         // likewise
+    uint64_t lost_ms;            // when the last one was
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one
     uint32_t restarts_before;    // of those
@@ -82,7 +82,8 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
 
 /* A member is lost: the job goes on without it if it can, and fails with the status otherwise. The
  * sentence says which member, and how that is known. Of several that are lost before the others
- * have been told, the first is the reason, unless the job then fails. */
+ * have been told, the first is the reason, unless the job then fails; what is written of the loss
+ * names all. */
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms);
 
@@ -95,6 +96,18 @@ void generation_note_lost(struct coordinator *coordinator, const struct sender *
  * ends. */
 void generation_give_up(struct coordinator *coordinator, enum status status, const char *sentence,
                         const struct sender *member, uint64_t now_ms);
+
+/* The job is about to go on for a reason, and this member is lost as well: says and notes so,
+ * unless it was said of this member. It is marked as gone, or its slot is NULL. */
+void generation_lose_too(struct coordinator *coordinator, const char *sentence,
+                         const struct sender *lost);
+
+/* The reason for which the job goes on, with all that is lost together. */
+void generation_explain(const struct coordinator *coordinator,
+                        char ret_reason[COORDINATOR_REASON_BYTES]);
+
+/* Puts one more sentence behind others. False: there is no room for the whole of it. */
+bool generation_join(char reason[COORDINATOR_REASON_BYTES], const char *sentence);
 
 /* The same as generation_lose, of one that was killed, as the launcher says. If the job is about to
  * go on, that is a better reason than what others have said of their connections. */

@@ -157,10 +157,12 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
             note_overtaken(last, &recovery[-1]);
         }
     }
+    char reason[COORDINATOR_REASON_BYTES];
     bool has_more = is_one && last->culprit.slot != NULL; // it was lost as well
-    snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.440s",
+    generation_explain(last, reason);
+    snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.*s",
              has_more ? before.recoveries[before.recovery_count].reason : "",
-             has_more ? ", and " : "", last->reason);
+             has_more ? ", and " : "", has_more ? 440 : COORDINATOR_REASON_BYTES, reason);
     generation_raise_lost_step(last, generation_most_steps(last), recovery);
     recovery->processes = generation->process_count;
     return STATUS_OK;
@@ -175,12 +177,12 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .workers_lost = last->workers_lost,
         .checkpoint_step = last->checkpointing.written,
         .has_checkpoint_failed = last->checkpointing.has_failed,
+        .is_disk_slow = last->checkpointing.is_slow,
+        .does_disk_hang = last->checkpointing.hangs,
         .lost_ms = was_coming_back(last) ? before->lost_ms : last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.
         .seconds_before = generation_seconds(last, generation_started_ms(last)),
-        .is_disk_slow = last->checkpointing.is_slow,
-        .does_disk_hang = last->checkpointing.hangs,
         .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
     };
     enum status status = list_workers(last, &next);
