@@ -411,6 +411,32 @@ static void a_worker_that_is_interrupted_is_replaced_and_one_that_fails_is_not(v
     }
 }
 
+/* While members prepare its place is kept for another; while they connect the others go on. */
+static void one_that_was_ready_and_is_interrupted_ends_no_job_either(void **state)
+{
+    (void)state;
+    const struct message leave = {
+        .kind = MESSAGE_LEAVE, .reason = STATUS_INTERRUPTED, .text = "why"};
+    struct story story;
+    open_gathering(&story, "ring");
+    story_give(&story, 1, leave, 50);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    tell(&story, LAUNCHER_AGAIN, 0); // as the launcher says that it can start another one
+    assert_int_equal(story.transcript.awaited_count, 1);
+    assert_int_equal(story.coordinator.workers_lost, 1);
+    coordinator_finish(&story.coordinator);
+
+    open_gathering(&story, "ring");
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.min_workers = 1;
+    story_ready(&story, 2, ROLE_WORKER, "first", &story_layout);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CONNECTING);
+    story_give(&story, 1, leave, 50);
+    tell(&story, LAUNCHER_AGAIN, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
+    coordinator_finish(&story.coordinator);
+}
+
 /* A program of one's own that leaves has said why. */
 static void a_program_that_leaves_is_not_replaced(void **state)
 {
@@ -454,13 +480,14 @@ int main(void)
         cmocka_unit_test(who_takes_a_place_and_is_lost_later_counts_as_lost_too),
         cmocka_unit_test(the_launcher_is_asked_to_start_what_can_be_replaced),
         cmocka_unit_test(a_worker_that_has_not_joined_is_replaced),
+        cmocka_unit_test(what_one_had_given_to_a_sum_goes_when_it_loses_its_place),
         cmocka_unit_test(a_launcher_that_replaces_nobody_ends_the_job),
         cmocka_unit_test(results_of_collectives_that_others_hold_end_the_job_by_name),
         cmocka_unit_test(a_server_is_replaced_unless_it_is_the_coordinators_own),
         cmocka_unit_test(a_worker_that_is_interrupted_is_replaced_and_one_that_fails_is_not),
+        cmocka_unit_test(one_that_was_ready_and_is_interrupted_ends_no_job_either),
         cmocka_unit_test(a_program_that_leaves_is_not_replaced),
         cmocka_unit_test(if_nobody_comes_the_verdict_says_who_was_lost_and_how),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        cmocka_unit_test(what_one_had_given_to_a_sum_goes_when_it_loses_its_place),
