@@ -134,6 +134,7 @@ enum status server_open_keeper(struct server *server)
                     !history_is_complete(options->resume),
         .vault = server->vault,
         .saver = &server->saver,
+        .watch = &server->disk_watch,
         .member_count = options->job->workers + most_shards(server),
         .wake = wake,
         .context = server,

@@ -80,9 +80,9 @@ fail:
 static void fail_after_all(struct server *server, enum status status, const char *why)
 {
     struct coordinator *coordinator = &server->coordinator;
-    char reason[COORDINATOR_REASON_BYTES];
-    snprintf(reason, sizeof(reason), "%.380s; the job cannot go on: %.100s", coordinator->reason,
-             why);
+    char reason[COORDINATOR_REASON_BYTES], lost[COORDINATOR_REASON_BYTES];
+    generation_explain(coordinator, lost);
+    snprintf(reason, sizeof(reason), "%.380s; the job cannot go on: %.100s", lost, why);
     coordinator_fail_to_renew(coordinator, status, reason, clock_now_ms());
 }
 

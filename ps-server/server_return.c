@@ -101,6 +101,8 @@ static enum status make_generation(const struct server *server, const struct mes
     enum status status = returning_generation(back, job, past, clock_now_ms(), ret_generation);
     if (status == STATUS_OK) {
         ret_generation->workers_lost = last->workers_lost;
+        ret_generation->is_disk_slow = last->checkpointing.is_slow;
+        ret_generation->does_disk_hang = last->checkpointing.hangs;
     }
     return status;
 }

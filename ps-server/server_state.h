@@ -48,6 +48,7 @@ struct server {
     struct folder_lock lock;       // on the run folder; a launcher has its own
     struct keeper *keeper;
     struct saver *saver; // of all keepers; NULL: nothing was written so far
+    struct disk_watch disk_watch;
     struct progress progress;
     struct live *live; // NULL: nobody looks
     struct launcher_pipe launcher;

@@ -84,6 +84,12 @@ static double number_of(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+/* Whether training went on. The job may have ended before. */
+static bool has_gone_on(const json_t *recovery)
+{
+    return !json_is_null(json_object_get(recovery, "begin_step"));
+}
+
 /* The first step that a fault strikes, or that is made again after a loss, from 1, and the last one
  * that is disturbed. */
 static struct fault_window find_window(const struct run_folder *run)
@@ -102,8 +108,8 @@ static struct fault_window find_window(const struct run_folder *run)
     size_t i;
     json_array_foreach(recoveries, i, recovery)
     {
-        uint64_t begin = whole_of(recovery, "begin_step") + 1;
         uint64_t lost = whole_of(recovery, "lost_step") + 1;
+        uint64_t begin = has_gone_on(recovery) ? whole_of(recovery, "begin_step") + 1 : lost;
         window.first = window.first == 0 || begin < window.first ? begin : window.first;
         window.last = lost > window.last ? lost : window.last;
     }
@@ -120,7 +126,7 @@ static void add_recoveries(const struct run_folder *run, struct fault_cost *cost
         // Where training went on meanwhile, nothing was held up.
         bool trained_on = json_is_true(json_object_get(recovery, "trained_on"));
         uint64_t processes = whole_of(recovery, "processes");
-        cost->has_gone_on = true;
+        cost->has_gone_on = cost->has_gone_on || has_gone_on(recovery);
         cost->losses += processes <= before; // otherwise somebody has come
         before = processes > 0 ? processes : before;
         cost->seconds += trained_on ? 0 : number_of(recovery, "seconds");

@@ -288,10 +288,14 @@ static void take_recoveries(struct live_state *state, const json_t *details)
     const json_t *list = json_object_get(details, "recoveries");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *one = json_array_get(list, i);
-        const char *reason = json_string_value(json_object_get(one, "reason"));
+        const char *text = json_string_value(json_object_get(one, "reason"));
+        const char *reason = text != NULL ? text : "";
+        if (json_is_null(json_object_get(one, "begin_step"))) { // the job has ended before
+            live_add_event(state, "lost", "%s", reason);
+            continue;
+        }
         live_add_event(state, "on", "from step %llu: %s",
-                       (unsigned long long)whole_of(one, "begin_step"),
-                       reason != NULL ? reason : "");
+                       (unsigned long long)whole_of(one, "begin_step"), reason);
     }
 }
 

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed before the first look. */
+/* Zeroed before the first look. One for all generations of a job: a disk that hangs does not begin
+ * anew with them. */
 struct disk_watch {
     bool has_begun;
     uint64_t moved_ms; // when the disk had nothing to do, or did something, last
@@ -16,7 +17,8 @@ struct disk_watch {
 
 /* Several times a second. `folder` is that of the checkpoints; `has_moved`: since the last look the
  * disk has done something of what it was given. One that takes long is named once; one that takes
- * nothing for half of --stall-fail hangs, and the checkpoint that it has is given up. */
+ * nothing for half of --stall-fail hangs, and the checkpoint that it has is given up. The next
+ * generation knows what was said (generation_next). */
 void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, const char *folder,
                      bool has_moved, uint64_t now_ms);
 

@@ -5,7 +5,6 @@
 #include "common/channel/snapshot.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "ps-server/checkpoint/beginning.h"
-#include "ps-server/checkpoint/disk_watch.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -30,8 +29,7 @@ struct keeper {
     struct job_part part; // of what the job goes on from
     uint32_t passed_over; // checkpoints on the way to it
     bool writes;          // checkpoints, by the saver
-    struct disk_watch watch;
-    float *piece; // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
+    float *piece;         // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
 
     // Which nobody was told yet.
     struct memory_news *news; // (news_capacity), owned; the oldest first
@@ -467,7 +465,7 @@ static void take_news_of_disk(struct keeper *keeper, struct coordinator *coordin
     }
     char folder[PATH_BYTES];
     folder_of(keeper, folder);
-    disk_watch_look(&keeper->watch, coordinator, folder, has_moved, now_ms);
+    disk_watch_look(keeper->options.watch, coordinator, folder, has_moved, now_ms);
 }
 
 void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)

@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/job/job.h"
+#include "ps-server/checkpoint/disk_watch.h"
 #include "ps-server/checkpoint/job_part.h"
 #include "ps-server/checkpoint/saver.h"
 #include "ps-server/checkpoint/vault.h"
@@ -25,7 +26,8 @@ struct keeper_options {
     struct vault *vault;   // borrowed; where it has a checkpoint, that is the one to go on from.
                            // NULL: none is kept in memory
     struct saver **saver;  // borrowed; that writes, of the whole process: NULL until writing begins
-    uint32_t member_count; // of all generations
+    struct disk_watch *watch;    // borrowed; of the disk that this goes to, likewise
+    uint32_t member_count;       // of all generations
     void (*wake)(void *context); // there are news; on another thread
     void *context;
 };

@@ -154,6 +154,20 @@ static bool watch_connections(struct coordinator *coordinator, uint64_t now_ms)
     return status != STATUS_OK;
 }
 
+/* The job goes on without a member: others may be lost together with it. */
+static void lose_others(struct coordinator *coordinator, uint64_t now_ms)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    struct sender lost;
+    enum status status = STATUS_UNREACHABLE;
+    while (coordinator->state == COORDINATOR_RENEWING && status != STATUS_OK) {
+        status = deadlines_find_lost(coordinator, now_ms, &lost, sentence, sizeof(sentence));
+        if (status != STATUS_OK) {
+            lose(coordinator, status, sentence, &lost, now_ms);
+        }
+    }
+}
+
 /* Ends the job if a member is late or lost. Otherwise warns of members that may soon be. */
 static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
@@ -163,6 +177,7 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
     enum status status = deadlines_check(coordinator, now_ms, &culprit, sentence, sizeof(sentence));
     if (status != STATUS_OK) {
         lose(coordinator, status, sentence, &culprit, now_ms);
+        lose_others(coordinator, now_ms);
         return;
     }
     if (watch_connections(coordinator, now_ms)) {

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #define COORDINATOR_REASON_BYTES MEMBERSHIP_ERROR_BYTES
+#define COORDINATOR_LOSSES_MAX   8 // beside the one that is the reason
 
 // clang-format off
 /* The states, and what leads from one to the next:
@@ -106,6 +107,12 @@ struct coordinator_resume {
 /* The processes that carry a job's ranks until one of them is lost: see generation.h. */
 struct generation;
 
+/* A member that is lost, and how that is known. */
+struct loss {
+    struct sender lost;
+    char sentence[COORDINATOR_REASON_BYTES];
+};
+
 struct coordinator {
     const struct job *job; // borrowed; or told_job, so a coordinator is never copied or moved
     struct job told_job;   // with the optimizer that a program of its own has said
@@ -164,8 +171,10 @@ struct coordinator {
     enum status verdict; // STATUS_OK: completed; AGAIN: the next generation goes on
     char reason[COORDINATOR_REASON_BYTES];
     struct sender culprit; // the member that the reason is about; its slot is NULL: none
+    struct loss losses[COORDINATOR_LOSSES_MAX]; // others that are judged together with it
+    uint32_t loss_count;
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
-    uint32_t workers_lost;                       // in all generations
+    uint32_t workers_lost;                       // in all generations, of those that took part
     bool is_returned;         // its members trained before it was there: see ps-server/returning
     uint32_t term;            // then: how many coordinators have taken them in, with this one
     uint32_t restarts_before; // of processes before this one, as far as its run folder knows

@@ -89,6 +89,18 @@ bool handshake_may_vacate(const struct coordinator *coordinator, const struct se
     return true;
 }
 
+/* Frees a member's place for another process, which gives to sums in its place. */
+static void free_place(struct coordinator *coordinator, const struct sender *old, uint64_t now_ms)
+{
+    if (old->role == ROLE_WORKER) {
+        struct rank_block ranks = carriers_block(coordinator->carriers, old->index);
+        for (uint32_t i = 0; i < ranks.count; i++) {
+            sums_withdraw(&coordinator->sums, ranks.first + i);
+        }
+    }
+    membership_vacate(&coordinator->membership, old, coordinator->job->servers, now_ms);
+}
+
 bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost,
                       const char *sentence, uint64_t now_ms)
 {
@@ -104,13 +116,7 @@ bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost
     coordinator_port_say(&coordinator->port, true,
                          "%s; the job has not begun, and waits for another process in its place",
                          sentence);
-    if (lost->role == ROLE_WORKER) {
-        struct rank_block ranks = carriers_block(coordinator->carriers, lost->index);
-        for (uint32_t i = 0; i < ranks.count; i++) {
-            sums_withdraw(&coordinator->sums, ranks.first + i);
-        }
-    }
-    membership_vacate(&coordinator->membership, lost, coordinator->job->servers, now_ms);
+    free_place(coordinator, lost, now_ms);
     return true;
 }
 
@@ -141,7 +147,7 @@ static void evict(struct coordinator *coordinator, const struct sender *old, uin
                          role_name(old->role), old->slot->number, old->slot->host,
                          (unsigned long long)old->slot->process_id);
     coordinator_port_send(&coordinator->port, old->slot->peer, &stop);
-    membership_vacate(&coordinator->membership, old, coordinator->job->servers, now_ms);
+    free_place(coordinator, old, now_ms);
 }
 
 /* Whether the launcher has started it in the place of this one. It does that when the one before
@@ -223,7 +229,7 @@ static void drop_hidden(struct coordinator *coordinator, const struct wire_membe
         topology_explain_hidden(hidden.slot->loopback, why, sizeof(why));
         coordinator_port_refuse(&coordinator->port, hidden.slot->peer, hidden.slot->host,
                                 hidden.slot->process_id, STATUS_UNREACHABLE, why);
-        membership_vacate(membership, &hidden, coordinator->job->servers, now_ms);
+        free_place(coordinator, &hidden, now_ms);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "ps-server/coordinator/coordinator_states.h"
 
 #include <stdio.h>
+#include <string.h>
 
 // A message that was sent before its connection closed may still be waiting to be received.
 #define DEADLINES_CLOSED_MS 1000
@@ -213,7 +214,8 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
         return STATUS_OK;
     }
     slot_enter(membership, member.slot, SLOT_GONE, now_ms);
-    coordinator->workers_lost += role == ROLE_WORKER && !member.slot->is_awaited; // counted once
+    coordinator->workers_lost +=
+        role == ROLE_WORKER && !member.slot->is_new && !member.slot->is_awaited; // which is counted
     snprintf(ret_reason.bytes, ret_reason.size,
              "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role),
              member.slot->number, member.slot->host, (unsigned long long)member.slot->process_id,
@@ -231,49 +233,66 @@ static bool has_ended(const struct coordinator *coordinator, struct slot *slot, 
                           look(coordinator, slot) == PRESENCE_ENDED);
 }
 
-/* Marks those of a role as gone that have not come back to a later generation in time: nothing was
- * heard of them, or they have ended, or are in a step that does not end. Says for how long the
- * first one did not come; 0: all may come still. */
-static double drop_late(struct coordinator *coordinator, enum member_role role, uint64_t now_ms,
-                        struct sender *ret_culprit)
+/* Those that have not come back to a later generation in time. */
+struct late {
+    struct sender first; // its slot is NULL: there are none
+    double waited_s;     // for that one
+    char others[128];    // "; nor did worker 2, worker 3"
+};
+
+/* Whether nothing was heard of one that is to come back, or it has ended, or is in a step that does
+ * not end. */
+static bool is_late(const struct coordinator *coordinator, struct slot *slot, double crowding,
+                    uint64_t now_ms)
 {
     const struct job *job = coordinator->job;
-    struct membership *membership = &coordinator->membership;
-    double crowding = membership_crowding_max(membership), waited_s = 0;
     double most_s = job->stall_fail > job->lost_after ? job->stall_fail : job->lost_after;
-    struct sender member = membership_member(membership, role, 0);
-    for (; member.slot != NULL; member = membership_member(membership, role, member.index + 1)) {
-        double away_s = deadlines_seconds(member.slot->step_since_ms, now_ms);
-        double silent_s = deadlines_seconds(member.slot->heard_ms, now_ms);
-        if (member.slot->state == SLOT_FREE &&
-            (silent_s >= job->lost_after * crowding || away_s >= most_s * crowding ||
-             has_ended(coordinator, member.slot, now_ms))) {
-            slot_enter(membership, member.slot, SLOT_GONE, now_ms);
-            coordinator->workers_lost += role == ROLE_WORKER;
-            *ret_culprit = waited_s > 0 ? *ret_culprit : member;
-            waited_s = waited_s > 0 ? waited_s : away_s;
-        }
-    }
-    return waited_s;
+    return slot->state == SLOT_FREE &&
+           (deadlines_seconds(slot->heard_ms, now_ms) >= job->lost_after * crowding ||
+            deadlines_seconds(slot->step_since_ms, now_ms) >= most_s * crowding ||
+            has_ended(coordinator, slot, now_ms));
 }
 
+static void note_late(struct late *late, const struct sender *member, uint64_t now_ms)
+{
+    size_t said = strlen(late->others);
+    if (late->first.slot == NULL) {
+        late->first = *member;
+        late->waited_s = deadlines_seconds(member->slot->step_since_ms, now_ms);
+    } else if (member->slot->number < JOB_SERVERS_MAX || member->role == ROLE_WORKER) {
+        snprintf(late->others + said, sizeof(late->others) - said, "%s %s %u",
+                 said == 0 ? "; nor did" : ",", role_name(member->role), member->slot->number);
+    }
+}
+
+/* Marks those that are late as gone: they are lost together. */
 static enum status check_return(struct coordinator *coordinator, uint64_t now_ms,
                                 struct sender *ret_culprit, struct text ret_reason)
 {
-    double server_s = drop_late(coordinator, ROLE_SERVER, now_ms, ret_culprit);
-    struct sender culprit = *ret_culprit;
-    double worker_s = drop_late(coordinator, ROLE_WORKER, now_ms, &culprit);
-    if (server_s <= 0 && worker_s <= 0) {
+    static const enum member_role roles[] = {ROLE_SERVER, ROLE_WORKER};
+    struct membership *membership = &coordinator->membership;
+    double crowding = membership_crowding_max(membership);
+    struct late late = {.first = {.slot = NULL}};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sender at = membership_member(membership, roles[i], 0);
+        for (; at.slot != NULL; at = membership_member(membership, roles[i], at.index + 1)) {
+            if (is_late(coordinator, at.slot, crowding, now_ms)) {
+                note_late(&late, &at, now_ms);
+                slot_enter(membership, at.slot, SLOT_GONE, now_ms);
+                coordinator->workers_lost += roles[i] == ROLE_WORKER && !at.slot->is_new;
+            }
+        }
+    }
+    struct slot *slot = late.first.slot;
+    if (slot == NULL) {
         return STATUS_OK;
     }
-    if (server_s <= 0) {
-        *ret_culprit = culprit;
-    }
-    struct slot *slot = ret_culprit->slot;
     snprintf(ret_reason.bytes, ret_reason.size,
-             "%s %u did not come %swithin %.0f s of being told to%s", role_name(ret_culprit->role),
-             slot->number, slot->is_new ? "" : "back ", server_s > 0 ? server_s : worker_s,
-             look(coordinator, slot) == PRESENCE_ENDED ? ": its process has ended" : "");
+             "%s %u did not come %swithin %.0f s of being told to%s%s", role_name(late.first.role),
+             slot->number, slot->is_new ? "" : "back ", late.waited_s,
+             look(coordinator, slot) == PRESENCE_ENDED ? ": its process has ended" : "",
+             late.others);
+    *ret_culprit = late.first;
     return STATUS_UNREACHABLE;
 }
 
@@ -401,22 +420,26 @@ static bool note_deafness(struct coordinator *coordinator, uint64_t now_ms)
     return false;
 }
 
+enum status deadlines_find_lost(struct coordinator *coordinator, uint64_t now_ms,
+                                struct sender *ret_culprit, char *ret_reason, size_t reason_size)
+{
+    struct text reason = {ret_reason, reason_size};
+    enum status status = check_lost(coordinator, ROLE_WORKER, now_ms, ret_culprit, reason);
+    return status == STATUS_OK ? check_lost(coordinator, ROLE_SERVER, now_ms, ret_culprit, reason)
+                               : status;
+}
+
 enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
                             struct sender *ret_culprit, char *ret_reason, size_t reason_size)
 {
-    struct text reason = {ret_reason, reason_size};
     if (note_deafness(coordinator, now_ms)) {
         return STATUS_OK;
     }
-    enum status status = check_lost(coordinator, ROLE_WORKER, now_ms, ret_culprit, reason);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = check_lost(coordinator, ROLE_SERVER, now_ms, ret_culprit, reason);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    return check_state(coordinator, now_ms, ret_culprit, reason);
+    enum status status =
+        deadlines_find_lost(coordinator, now_ms, ret_culprit, ret_reason, reason_size);
+    return status == STATUS_OK ? check_state(coordinator, now_ms, ret_culprit,
+                                             (struct text){ret_reason, reason_size})
+                               : status;
 }
 
 bool deadlines_is_deaf(const struct coordinator *coordinator, uint64_t now_ms)
@@ -438,61 +461,4 @@ bool deadlines_is_deaf(const struct coordinator *coordinator, uint64_t now_ms)
         running += look(coordinator, slot) == PRESENCE_RUNS;
     }
     return silent > 1 && running > 0;
-}
-
-/* Finds the first member that has been silent for longer than --lost-after and is not marked as
- * gone. */
-static bool find_silent(const struct coordinator *coordinator, uint64_t now_ms, bool *ret_is_worker,
-                        uint32_t *ret_index)
-{
-    const struct membership *membership = &coordinator->membership;
-    uint32_t count = membership->worker_count + membership->server_count;
-    for (uint32_t i = 0; i < count; i++) {
-        bool is_worker = i < membership->worker_count;
-        uint32_t index = is_worker ? i : i - membership->worker_count;
-        const struct slot *slot = membership_slot(membership, i);
-        bool is_in = slot->state != SLOT_FREE && slot->state != SLOT_GONE;
-        if (is_in && deadlines_seconds(slot->heard_ms, now_ms) >= coordinator->job->lost_after) {
-            *ret_is_worker = is_worker;
-            *ret_index = index;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now_ms,
-                                   char *ret_sentence, size_t sentence_size)
-{
-    bool is_worker;
-    uint32_t index;
-    bool is_due =
-        coordinator->silence_warned_ms == 0 ||
-        deadlines_seconds(coordinator->silence_warned_ms, now_ms) >= coordinator->job->stall_warn;
-    if (!is_due || !find_silent(coordinator, now_ms, &is_worker, &index)) {
-        return false;
-    }
-    coordinator->silence_warned_ms = now_ms;
-    struct slot *slot = is_worker ? &coordinator->membership.workers[index]
-                                  : &coordinator->membership.servers[index];
-    snprintf(ret_sentence, sentence_size,
-             "nothing heard from %s %u (host %s, pid %llu) for %.1f s; it is given more time, "
-             "because %s",
-             is_worker ? "worker" : "server", slot->number, slot->host,
-             (unsigned long long)slot->process_id, deadlines_seconds(slot->heard_ms, now_ms),
-             deadlines_hears_nobody(coordinator, now_ms)
-                 ? "nothing is heard from any other either: is the network cut? They train on, and "
-                   "come back (--outlast)"
-             : look(coordinator, slot) == PRESENCE_RUNS
-                 ? "its process is running: is the host overloaded?"
-                 : "its host has more processes of the job than cores");
-    return true;
-}
-
-bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
-                           size_t sentence_size)
-{
-    return should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size) ||
-           (!deadlines_hears_nobody(coordinator, now_ms) &&
-            stalls_should_warn(coordinator, now_ms, ret_sentence, sentence_size));
 }

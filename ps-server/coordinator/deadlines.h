@@ -48,8 +48,13 @@ bool deadlines_is_deaf(const struct coordinator *coordinator, uint64_t now_ms);
 enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
                             struct sender *ret_culprit, char *ret_reason, size_t reason_size);
 
-/* Returns whether a warning is due, with its sentence: the job waits for a member, or nothing was
- * heard from one. The next such warning is due --stall-warn later. */
+/* Returns STATUS_OK, or why one more member is lost, as deadlines_check does: of those that are
+ * lost together, each call finds one. */
+enum status deadlines_find_lost(struct coordinator *coordinator, uint64_t now_ms,
+                                struct sender *ret_culprit, char *ret_reason, size_t reason_size);
+
+/* stalls.c: returns whether a warning is due, with its sentence: the job waits for a member, or
+ * nothing was heard from one. The next such warning is due --stall-warn later. */
 bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
                            size_t sentence_size);
 
@@ -87,7 +92,5 @@ bool stalls_may_renew(const struct coordinator *coordinator);
  * whether it is so, with a sentence and the worker that the others miss. */
 bool stalls_find_deadlock(const struct coordinator *coordinator, struct sender *ret_culprit,
                           char *ret_reason, size_t reason_size);
-bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
-                        size_t sentence_size);
 
 #endif

@@ -137,15 +137,93 @@ void generation_note_lost(struct coordinator *coordinator, const struct sender *
     }
 }
 
+/* Whether they are of the same process. */
+static bool is_same(const struct coordinator *coordinator, const struct sender *a,
+                    const struct sender *b)
+{
+    uint32_t stride = a->role == ROLE_SERVER ? coordinator->job->servers : UINT32_MAX;
+    return a->slot != NULL && b->slot != NULL && a->role == b->role &&
+           a->index % stride == b->index % stride;
+}
+
+/* The index of the member's loss among the others; their count: it is none of them. */
+static uint32_t find_loss(const struct coordinator *coordinator, const struct sender *lost)
+{
+    uint32_t index = 0;
+    while (index < coordinator->loss_count &&
+           !is_same(coordinator, &coordinator->losses[index].lost, lost)) {
+        index++;
+    }
+    return index;
+}
+
+static void add_loss(struct coordinator *coordinator, const struct sender *lost,
+                     const char *sentence)
+{
+    if (coordinator->loss_count < COORDINATOR_LOSSES_MAX) { // it was logged
+        struct loss *loss = &coordinator->losses[coordinator->loss_count++];
+        loss->lost = *lost;
+        snprintf(loss->sentence, sizeof(loss->sentence), "%s", sentence);
+    }
+}
+
+void generation_lose_too(struct coordinator *coordinator, const char *sentence,
+                         const struct sender *lost)
+{
+    if (!is_same(coordinator, &coordinator->culprit, lost) &&
+        find_loss(coordinator, lost) == coordinator->loss_count) {
+        coordinator_port_say(&coordinator->port, true, "the job goes on: %s, too", sentence);
+        add_loss(coordinator, lost, sentence);
+    }
+}
+
+bool generation_join(char reason[COORDINATOR_REASON_BYTES], const char *sentence)
+{
+    static const char between[] = ", and ";
+    size_t said = strlen(reason), room = COORDINATOR_REASON_BYTES - said;
+    bool has_room = strlen(between) + strlen(sentence) < room;
+    if (has_room) {
+        snprintf(reason + said, room, "%s%s", between, sentence);
+    }
+    return has_room;
+}
+
+void generation_explain(const struct coordinator *coordinator,
+                        char ret_reason[COORDINATOR_REASON_BYTES])
+{
+    snprintf(ret_reason, COORDINATOR_REASON_BYTES, "%s", coordinator->reason);
+    for (uint32_t i = 0; i < coordinator->loss_count; i++) {
+        const struct loss *loss = &coordinator->losses[i];
+        char name[32];
+        if (!generation_join(ret_reason, loss->sentence) && loss->lost.slot != NULL) {
+            snprintf(name, sizeof(name), "%s %u", role_name(loss->lost.role),
+                     loss->lost.slot->number);
+            (void)generation_join(ret_reason, name); // the log has more
+        }
+    }
+}
+
+/* Why a job ends that was about to go on, or not: with the losses before this one. */
+static void explain_end(const struct coordinator *coordinator, const struct sender *lost,
+                        const char *sentence, const char *why, char *ret_reason, size_t size)
+{
+    char before[COORDINATOR_REASON_BYTES];
+    bool has_more =
+        coordinator->state == COORDINATOR_RENEWING && coordinator->culprit.slot != NULL &&
+        (coordinator->loss_count > 0 || !is_same(coordinator, &coordinator->culprit, lost));
+    generation_explain(coordinator, before);
+    snprintf(ret_reason, size, "%s%s%s%s%s", sentence, why[0] != '\0' ? "; " : "", why,
+             has_more ? "; before that, " : "", has_more ? before : "");
+}
+
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms)
 {
-    char why[COORDINATOR_REASON_BYTES], reason[2 * COORDINATOR_REASON_BYTES + 2];
+    char why[COORDINATOR_REASON_BYTES], reason[3 * COORDINATOR_REASON_BYTES + 32];
     bool may_follow = generation_may_follow(coordinator, lost, why, sizeof(why));
     if (coordinator->state >= COORDINATOR_CLOSING) {
         return;
     }
-    bool is_news = lost->slot == NULL || lost->slot->state != SLOT_GONE;
     generation_note_lost(coordinator, lost, now_ms);
     newcomers_tidy(&coordinator->newcomers, now_ms);
     if (coordinator->state == COORDINATOR_TRAINING && generation_is_done(coordinator)) {
@@ -156,12 +234,10 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
         }
     }
     if (may_follow && coordinator->state == COORDINATOR_RENEWING) { // the first loss is the reason
-        if (is_news) {
-            coordinator_port_say(&coordinator->port, true, "the job goes on: %s, too", sentence);
-        }
+        generation_lose_too(coordinator, sentence, lost);
         return;
     }
-    snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
+    explain_end(coordinator, lost, sentence, why, reason, sizeof(reason));
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
 }
 
@@ -175,6 +251,21 @@ void generation_give_up(struct coordinator *coordinator, enum status status, con
     }
 }
 
+/* Makes this loss the reason, and the one that was it one of the others. */
+static void make_reason(struct coordinator *coordinator, const char *sentence,
+                        const struct sender *lost)
+{
+    const struct sender before = coordinator->culprit;
+    uint32_t known = find_loss(coordinator, lost);
+    if (known < coordinator->loss_count) {
+        coordinator->losses[known] = coordinator->losses[--coordinator->loss_count];
+    }
+    if (before.slot != NULL && !is_same(coordinator, &before, lost)) {
+        add_loss(coordinator, &before, coordinator->reason);
+    }
+    coordinator_amend(coordinator, STATUS_AGAIN, sentence, lost);
+}
+
 void generation_lose_killed(struct coordinator *coordinator, const char *sentence,
                             const struct sender *lost, uint64_t now_ms)
 {
@@ -182,7 +273,7 @@ void generation_lose_killed(struct coordinator *coordinator, const char *sentenc
     if (coordinator->state == COORDINATOR_RENEWING &&
         generation_may_follow(coordinator, lost, why, sizeof(why))) {
         generation_note_lost(coordinator, lost, now_ms);
-        coordinator_amend(coordinator, STATUS_AGAIN, sentence, lost);
+        make_reason(coordinator, sentence, lost);
     } else {
         generation_lose(coordinator, STATUS_UNREACHABLE, sentence, lost, now_ms);
     }
@@ -237,26 +328,20 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->workers_lost = generation->workers_lost;
     coordinator->checkpointing.written = generation->checkpoint_step;
     coordinator->checkpointing.has_failed = generation->has_checkpoint_failed;
+    coordinator->checkpointing.is_slow = generation->is_disk_slow;
+    coordinator->checkpointing.hangs = generation->does_disk_hang;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];
-        slot->number = generation->workers[i].number;
-        slot->peer = generation->workers[i].peer;
-        slot->has_commit = generation->workers[i].has_commit;
-        slot->is_new = generation->workers[i].is_new;
-        slot->is_asking = generation->workers[i].is_asking;
-        slot->launch = generation->workers[i].launch;
-        slot->sighting = generation->workers[i].sighting;
-        slot->host_id = slot->sighting.host_id;
-        memcpy(slot->loopback, generation->workers[i].loopback, sizeof(slot->loopback));
+        uint64_t *given = slot->given;
+        *slot = generation->workers[i];
+        slot->given = given;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
     for (uint32_t i = 0; i < membership->server_count; i++) {
         uint32_t thread = i / generation->server_count, process = i % generation->server_count;
         struct slot *slot = &membership->servers[i];
-        slot->number = generation->servers[process].number + thread * JOB_SERVERS_MAX;
-        slot->launch = generation->servers[process].launch;
-        slot->host_id = generation->servers[process].host_id;
-        memcpy(slot->loopback, generation->servers[process].loopback, sizeof(slot->loopback));
+        *slot = generation->servers[process];
+        slot->number += thread * JOB_SERVERS_MAX;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }
 }
@@ -283,6 +368,10 @@ void generation_note_start(struct generation *generation, const struct coordinat
     generation_raise_lost_step(coordinator, coordinator->made_before, last);
     last->ranks = carriers_present(&coordinator->carriers);
     last->begin_step = generation_begin_step(coordinator);
+    for (struct recovery *of = last; of >= generation->recoveries && !of->has_gone_on; of--) {
+        of->has_gone_on = true; // with those that it has overtaken
+        of->begin_step = of->begin_step > 0 ? of->begin_step : last->begin_step;
+    }
     last->seconds = (double)(now_ms - generation->lost_ms) / 1000;
 }
 

@@ -44,45 +44,29 @@
 struct recovery {
     char reason[COORDINATOR_REASON_BYTES]; // which worker was lost, and how that is known
     uint64_t lost_step;                    // the most steps that a worker was known to have made
-    uint64_t begin_step;                   // those that training went on from
+    bool has_gone_on;                      // training has: begin_step is known
+    uint64_t begin_step;                   // steps made that training went on from
     uint32_t processes;                    // that are left
     uint32_t ranks;                        // that take part
     uint64_t bytes;                        // that members fetched of what they went on from
-    double seconds;                        // from the loss to training; 0: there was none after it
+    double seconds;                        // from the loss to training, or to a loss before that
     bool trained_on;                       // training went on meanwhile, without the coordinator
     uint64_t steps_meanwhile;              // then: how many, of the worker that made most
 };
 
-/* A worker process that has a place in a generation. */
-struct generation_worker {
-    uint32_t number;
-    uint64_t peer;   // of its connection before
-    bool has_commit; // see membership.h
-    bool is_new;     // likewise
-    bool is_asking;  // likewise
-    uint32_t launch; // likewise
-    struct sighting sighting;
-    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // see membership.h
-};
-
-/* A server process that has a place in it. */
-struct generation_server {
-    uint32_t number;
-    uint32_t launch; // see membership.h
-    uint64_t host_id;
-    char loopback[MEMBERSHIP_LOOPBACK_BYTES]; // see membership.h
-};
-
+/* Its slots are FREE, with what is known of those who come to them. */
 struct generation {
-    uint32_t number;                   // from 1: the first one has none of these
-    struct generation_worker *workers; // (process_count) in the order of numbers; owned
+    uint32_t number;      // from 1: the first one has none of these
+    struct slot *workers; // (process_count) in the order of numbers; owned
     uint32_t process_count;
-    uint32_t places;                   // worker processes that the job began with
-    struct generation_server *servers; // (server_count) owned
+    uint32_t places;      // worker processes that the job began with
+    struct slot *servers; // (server_count) one for each process; owned
     uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t checkpoint_step;    // of the last checkpoint on the disk; 0: none is known
     bool has_checkpoint_failed;  // the last one that was to go to the disk: it was said
+    bool is_disk_slow;           // see checkpointing.h: it was said as well
+    bool does_disk_hang;         // likewise
     uint64_t lost_ms;            // when the last one was
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one
@@ -98,12 +82,13 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
 
 /* A member is lost: the job goes on without it if it can, and fails with the status otherwise. The
  * sentence says which member, and how that is known. Of several that are lost before the others
- * have been told, the first is the reason, unless the job then fails. */
+ * have been told, the first is the reason, unless the job then fails; what is written of the loss
+ * names all. */
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms);
 
-/* Marks a member as gone, and counts it if it is a worker that was there. None, if its slot is
- * NULL. */
+/* Marks a member as gone, and counts it if it is a worker that took part: that was ready once, in
+ * any generation. None, if its slot is NULL. */
 void generation_note_lost(struct coordinator *coordinator, const struct sender *lost,
                           uint64_t now_ms);
 
@@ -111,6 +96,18 @@ void generation_note_lost(struct coordinator *coordinator, const struct sender *
  * ends. */
 void generation_give_up(struct coordinator *coordinator, enum status status, const char *sentence,
                         const struct sender *member, uint64_t now_ms);
+
+/* The job is about to go on for a reason, and this member is lost as well: says and notes so,
+ * unless it was said of this member. It is marked as gone, or its slot is NULL. */
+void generation_lose_too(struct coordinator *coordinator, const char *sentence,
+                         const struct sender *lost);
+
+/* The reason for which the job goes on, with all that is lost together. */
+void generation_explain(const struct coordinator *coordinator,
+                        char ret_reason[COORDINATOR_REASON_BYTES]);
+
+/* Puts one more sentence behind others. False: there is no room for the whole of it. */
+bool generation_join(char reason[COORDINATOR_REASON_BYTES], const char *sentence);
 
 /* The same as generation_lose, of one that was killed, as the launcher says. If the job is about to
  * go on, that is a better reason than what others have said of their connections. */

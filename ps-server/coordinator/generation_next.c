@@ -26,8 +26,24 @@ static bool has_struck(const struct coordinator *last)
 
 static int compare_workers(const void *a, const void *b)
 {
-    const struct generation_worker *left = a, *right = b;
+    const struct slot *left = a, *right = b;
     return left->number < right->number ? -1 : left->number > right->number;
+}
+
+/* A slot of the next generation for a process that is left: what is known of it until it comes. */
+static struct slot keep_slot(const struct slot *slot)
+{
+    struct slot kept = {.number = slot->number,
+                        .peer = slot->peer,
+                        .host_id = slot->host_id,
+                        .launch = slot->launch,
+                        .closed_ms = slot->closed_ms,
+                        .sighting = slot->sighting,
+                        .has_commit = slot->has_commit,
+                        .is_new = slot->is_new,
+                        .is_asking = slot->is_asking};
+    memcpy(kept.loopback, slot->loopback, sizeof(kept.loopback));
+    return kept;
 }
 
 static void list_slots(const struct coordinator *last, bool has_commit,
@@ -37,15 +53,7 @@ static void list_slots(const struct coordinator *last, bool has_commit,
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         const struct slot *slot = &membership->workers[i];
         if (generation_slot_is_left(last->job, slot) && slot->has_commit == has_commit) {
-            struct generation_worker *worker = &generation->workers[generation->process_count++];
-            *worker = (struct generation_worker){.number = slot->number,
-                                                 .peer = slot->peer,
-                                                 .has_commit = has_commit,
-                                                 .is_new = slot->is_new,
-                                                 .is_asking = slot->is_asking,
-                                                 .launch = slot->launch,
-                                                 .sighting = slot->sighting};
-            memcpy(worker->loopback, slot->loopback, sizeof(worker->loopback));
+            generation->workers[generation->process_count++] = keep_slot(slot);
         }
     }
 }
@@ -66,12 +74,13 @@ static enum status list_workers(const struct coordinator *last, struct generatio
     for (uint32_t i = 0; i < newcomer_count; i++) {
         const struct newcomer *newcomer = &last->newcomers.list[i];
         generation->workers[generation->process_count++] = // it says where it listens once more
-            (struct generation_worker){.number = newcomer->number,
-                                       .peer = newcomer->peer,
-                                       .is_new = true,
-                                       .is_asking = true,
-                                       .launch = newcomer->launch,
-                                       .sighting = newcomer->sighting};
+            (struct slot){.number = newcomer->number,
+                          .peer = newcomer->peer,
+                          .host_id = newcomer->sighting.host_id,
+                          .launch = newcomer->launch,
+                          .sighting = newcomer->sighting,
+                          .is_new = true,
+                          .is_asking = true};
     }
     if (!job_may_commit(last->job)) {
         qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
@@ -92,10 +101,7 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     for (uint32_t i = 0; i < processes; i++) {
         const struct slot *slot = &membership->servers[i];
         if (generation_server_is_left(membership, processes, i, NULL)) {
-            struct generation_server *server = &generation->servers[generation->server_count++];
-            *server = (struct generation_server){
-                .number = slot->number, .launch = slot->launch, .host_id = slot->host_id};
-            memcpy(server->loopback, slot->loopback, sizeof(server->loopback));
+            generation->servers[generation->server_count++] = keep_slot(slot);
         }
     }
     return STATUS_OK;
@@ -127,8 +133,10 @@ static bool was_coming_back(const struct coordinator *last)
 /* A loss has overtaken the recovery before there was training: see generation_note_start. */
 static void note_overtaken(const struct coordinator *last, struct recovery *recovery)
 {
+    uint64_t lost_ms = last->generation->lost_ms;
     generation_raise_lost_step(last, last->made_before, recovery);
     recovery->begin_step = generation_begin_step(last);
+    recovery->seconds = last->ended_ms > lost_ms ? (double)(last->ended_ms - lost_ms) / 1000 : 0;
 }
 
 /* Keeps the newest recoveries of before, and adds the last loss, as far as it is known. */
@@ -149,10 +157,12 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
             note_overtaken(last, &recovery[-1]);
         }
     }
+    char reason[COORDINATOR_REASON_BYTES];
     bool has_more = is_one && last->culprit.slot != NULL; // it was lost as well
-    snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.440s",
+    generation_explain(last, reason);
+    snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.*s",
              has_more ? before.recoveries[before.recovery_count].reason : "",
-             has_more ? ", and " : "", last->reason);
+             has_more ? ", and " : "", has_more ? 440 : COORDINATOR_REASON_BYTES, reason);
     generation_raise_lost_step(last, generation_most_steps(last), recovery);
     recovery->processes = generation->process_count;
     return STATUS_OK;
@@ -167,6 +177,8 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .workers_lost = last->workers_lost,
         .checkpoint_step = last->checkpointing.written,
         .has_checkpoint_failed = last->checkpointing.has_failed,
+        .is_disk_slow = last->checkpointing.is_slow,
+        .does_disk_hang = last->checkpointing.hangs,
         .lost_ms = was_coming_back(last) ? before->lost_ms : last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.

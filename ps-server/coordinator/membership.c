@@ -250,7 +250,8 @@ uint32_t membership_note_gone(struct membership *membership, const struct sender
     uint32_t stride = stride_of(slots, member->role, server_stride), gone = 0;
     for (uint32_t i = member->index; i < slots.count; i += stride) {
         struct slot *slot = &slots.list[i];
-        gone += member->role == ROLE_WORKER && slot->state != SLOT_GONE && !slot->was_lost;
+        gone += member->role == ROLE_WORKER && slot->state != SLOT_GONE && !slot->was_lost &&
+                !slot->is_new;
         slot_enter(membership, slot, SLOT_GONE, now_ms);
     }
     return gone;

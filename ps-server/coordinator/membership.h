@@ -142,7 +142,8 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
                 uint64_t now_ms);
 
 /* Marks a member that has ended as gone: nothing more is expected from it. A server process with
- * several slots has every server_stride-th of them. Returns how many workers became gone. */
+ * several slots has every server_stride-th of them. Returns how many workers are lost by that: one
+ * that is new has taken no part, and does not count. */
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms);
 

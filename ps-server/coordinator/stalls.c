@@ -1,7 +1,8 @@
-/* Finds the member that holds up a job while all members are connected. */
+/* Finds the member that holds up a job while all members are connected, and warns of members. */
 #include "common/job/carriers.h"
 #include "common/plan/blame.h"
 #include "ps-server/coordinator/checkpoint_schedule.h"
+#include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 
@@ -198,8 +199,8 @@ enum status stalls_check(const struct membership *membership, double stall_fail,
     return STATUS_TIMED_OUT;
 }
 
-bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
-                        size_t sentence_size)
+static bool should_warn_of_stall(struct coordinator *coordinator, uint64_t now_ms,
+                                 char *ret_sentence, size_t sentence_size)
 {
     const struct membership *membership = &coordinator->membership;
     double stall_warn = coordinator->job->stall_warn;
@@ -423,4 +424,61 @@ bool stalls_find_deadlock(const struct coordinator *coordinator, struct sender *
     return job_is_external(coordinator->job) &&
            (explain_deserted(coordinator, ret_culprit, ret_reason, reason_size) ||
             explain_uneven(coordinator, ret_culprit, ret_reason, reason_size));
+}
+
+/* Finds the first member that has been silent for longer than --lost-after and is not marked as
+ * gone. */
+static bool find_silent(const struct coordinator *coordinator, uint64_t now_ms, bool *ret_is_worker,
+                        uint32_t *ret_index)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t count = membership->worker_count + membership->server_count;
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_worker = i < membership->worker_count;
+        uint32_t index = is_worker ? i : i - membership->worker_count;
+        const struct slot *slot = membership_slot(membership, i);
+        bool is_in = slot->state != SLOT_FREE && slot->state != SLOT_GONE;
+        if (is_in && deadlines_seconds(slot->heard_ms, now_ms) >= coordinator->job->lost_after) {
+            *ret_is_worker = is_worker;
+            *ret_index = index;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now_ms,
+                                   char *ret_sentence, size_t sentence_size)
+{
+    bool is_worker;
+    uint32_t index;
+    bool is_due =
+        coordinator->silence_warned_ms == 0 ||
+        deadlines_seconds(coordinator->silence_warned_ms, now_ms) >= coordinator->job->stall_warn;
+    if (!is_due || !find_silent(coordinator, now_ms, &is_worker, &index)) {
+        return false;
+    }
+    coordinator->silence_warned_ms = now_ms;
+    struct slot *slot = is_worker ? &coordinator->membership.workers[index]
+                                  : &coordinator->membership.servers[index];
+    snprintf(ret_sentence, sentence_size,
+             "nothing heard from %s %u (host %s, pid %llu) for %.1f s; it is given more time, "
+             "because %s",
+             is_worker ? "worker" : "server", slot->number, slot->host,
+             (unsigned long long)slot->process_id, deadlines_seconds(slot->heard_ms, now_ms),
+             deadlines_hears_nobody(coordinator, now_ms)
+                 ? "nothing is heard from any other either: is the network cut? They train on, and "
+                   "come back (--outlast)"
+             : coordinator_port_look(&coordinator->port, slot) == PRESENCE_RUNS
+                 ? "its process is running: is the host overloaded?"
+                 : "its host has more processes of the job than cores");
+    return true;
+}
+
+bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
+                           size_t sentence_size)
+{
+    return should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size) ||
+           (!deadlines_hears_nobody(coordinator, now_ms) &&
+            should_warn_of_stall(coordinator, now_ms, ret_sentence, sentence_size));
 }

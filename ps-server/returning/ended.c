@@ -35,12 +35,14 @@ static void note(struct ended *ended, const struct launcher_news *news, enum end
     if (place == NULL || launch_number_follows(place->launch, news->launch)) {
         return;
     }
+    bool is_lost = kind == ENDED_LOST, was_lost = place->kind == ENDED_LOST;
     *place = (struct ended_place){kind, news->launch};
     ended->has_any = true;
-    bool is_lost = kind == ENDED_LOST;
     if (ended->sentence[0] == '\0' || (is_lost && !ended->says_lost)) {
         snprintf(ended->sentence, sizeof(ended->sentence), "%s", news->sentence);
         ended->says_lost = is_lost;
+    } else if (is_lost && !was_lost) {
+        (void)generation_join(ended->sentence, news->sentence);
     }
 }
 
@@ -91,6 +93,18 @@ static bool take_while_back(struct ended *ended, const struct returning *returni
     return true;
 }
 
+/* Keeps for later what the job hears of, and goes on without: nobody says it again to a coordinator
+ * that has been away. */
+static void keep(struct ended *ended, const struct launcher_news *news)
+{
+    bool is_end = news->kind == LAUNCHER_ENDED || news->kind == LAUNCHER_KILLED ||
+                  news->kind == LAUNCHER_LOST || news->kind == LAUNCHER_OVER;
+    struct ended_place *place = place_of(ended, news->role, news->index);
+    if (is_end && place != NULL && !launch_number_follows(place->launch, news->launch)) {
+        *place = (struct ended_place){ENDED_OVER, news->launch};
+    }
+}
+
 bool ended_take(struct ended *ended, const struct returning *returning,
                 struct coordinator *coordinator, const struct launcher_news *news)
 {
@@ -100,6 +114,7 @@ bool ended_take(struct ended *ended, const struct returning *returning,
         return take_while_back(ended, returning, coordinator, news);
     }
     if (!returning_may_begin(coordinator)) {
+        keep(ended, news);
         return false;
     }
     if (news->kind == LAUNCHER_AGAIN) {
@@ -244,22 +259,65 @@ static void judge_joined(struct ended *ended, const struct job *own,
     }
 }
 
+/* All are back, or the job goes on without the others. */
+static void settle(struct ended *ended)
+{
+    struct places all[] = {places_of(ended, ROLE_WORKER), places_of(ended, ROLE_SERVER)};
+    for (uint32_t i = 0; i < all[0].count + all[1].count; i++) {
+        struct ended_place *place =
+            i < all[0].count ? &all[0].list[i] : &all[1].list[i - all[0].count];
+        if (place->kind == ENDED_LOST || place->kind == ENDED_AWAITED) {
+            place->kind = place->kind == ENDED_LOST ? ENDED_OVER : ENDED_NOT;
+        }
+    }
+    ended->has_any = ended->says_lost = false;
+    ended->sentence[0] = '\0';
+}
+
+/* Forgets the ends of processes whose numbers members of the job have that were started later. */
+static void forget_those_of_now(struct ended *ended, const struct coordinator *coordinator,
+                                enum member_role role)
+{
+    uint32_t count = count_processes(coordinator, role);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct slot *slot = membership_member(&coordinator->membership, role, i).slot;
+        struct ended_place *place = place_of(ended, role, slot->number);
+        if (place != NULL && slot->state != SLOT_FREE && slot->state != SLOT_GONE) {
+            place->kind = ENDED_NOT;
+        }
+    }
+}
+
+/* The job is under way: what is known of its ends is of processes that it does without. */
+static void keep_over(struct ended *ended, const struct coordinator *coordinator)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    if (ended->has_any) {
+        settle(ended);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        forget_those_of_now(ended, coordinator, roles[i]);
+    }
+}
+
 void ended_judge(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms)
 {
     struct sender culprit = {.slot = NULL};
-    if (!ended->has_any || coordinator->state == COORDINATOR_RENEWING) { // see ended_leave
+    if (coordinator->state == COORDINATOR_RENEWING) { // see ended_leave
         return;
     }
     if (returning_may_begin(coordinator)) {
-        judge_joined(ended, own, coordinator, now_ms);
+        if (ended->has_any) {
+            judge_joined(ended, own, coordinator, now_ms);
+        }
         return;
     }
     if (!coordinator_takes_back(coordinator)) {
-        memset(ended, 0, sizeof(*ended)); // all are back, or the job goes on without the others
+        keep_over(ended, coordinator);
         return;
     }
-    if (!is_all_known(ended, own, coordinator, ROLE_WORKER) ||
+    if (!ended->has_any || !is_all_known(ended, own, coordinator, ROLE_WORKER) ||
         !is_all_known(ended, own, coordinator, ROLE_SERVER)) {
         return;
     }
@@ -291,7 +349,8 @@ static uint32_t next_missing(struct ended *ended, const struct job *own,
 /* Where numbers are not certain: those that run and have not come get the free places, by their
  * numbers. The others are of members that have ended, if there are no more of them than that. */
 static void leave_by_count(struct ended *ended, const struct job *own,
-                           struct coordinator *coordinator, enum member_role role, uint64_t now_ms)
+                           struct coordinator *coordinator, enum member_role role,
+                           struct sender *culprit, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
     uint32_t end = end_number(own, role), count = count_processes(coordinator, role);
@@ -312,6 +371,7 @@ static void leave_by_count(struct ended *ended, const struct job *own,
             at.slot->number = numbers[given++];
         } else if (at.slot->state == SLOT_FREE) {
             generation_note_lost(coordinator, &at, now_ms);
+            *culprit = culprit->slot != NULL ? *culprit : at;
         }
     }
 }
@@ -325,8 +385,11 @@ void ended_leave(struct ended *ended, const struct returning *returning, const s
         if (is_certain(returning, roles[i])) {
             give_up(ended, true, coordinator, roles[i], &culprit, now_ms);
         } else {
-            leave_by_count(ended, own, coordinator, roles[i], now_ms);
+            leave_by_count(ended, own, coordinator, roles[i], &culprit, now_ms);
         }
     }
-    memset(ended, 0, sizeof(*ended));
+    if (culprit.slot != NULL) {
+        generation_lose_too(coordinator, ended->sentence, &culprit);
+    }
+    settle(ended);
 }

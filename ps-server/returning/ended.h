@@ -43,12 +43,14 @@ struct ended_place {
     uint32_t launch; // see membership.h; 0: not known
 };
 
-/* Zeroed: none. */
+/* Zeroed: none. Of a job that is under way, it has the ends of processes that the job does without:
+ * the launcher tells each once, and the coordinator may be away later, and its members come back.
+ */
 struct ended {
-    bool has_any;
+    bool has_any;                                // that members who come back are judged by
     struct ended_place workers[JOB_WORKERS_MAX]; // by number
     struct ended_place servers[JOB_SERVERS_MAX + 1];
-    char sentence[COORDINATOR_REASON_BYTES]; // of the first that is LOST, or OVER if none is
+    char sentence[COORDINATOR_REASON_BYTES]; // of all that are LOST, or the first OVER if none is
     bool says_lost;
 };
 

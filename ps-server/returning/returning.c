@@ -267,6 +267,7 @@ static void go_on(const struct returning *returning, struct generation *generati
     size_t said = strlen(recovery->reason);
     snprintf(recovery->reason + said, sizeof(recovery->reason) - said,
              ", and the workers trained on");
+    recovery->has_gone_on = true;
     recovery->begin_step = recovery->lost_step; // none is made again
     recovery->ranks = carriers_present(&coordinator->carriers);
     recovery->trained_on = true;

@@ -1,6 +1,7 @@
 /* Jobs in virtual time, drawn from seeds, that lose their coordinator and, at that time or soon
  * after, other members. A launcher starts the coordinator again, and tells it which members have
- * ended. Some jobs have lost a worker long before. Then this holds of a job:
+ * ended. Or the coordinator stands still for longer than members wait for it, and goes on. Some
+ * jobs have lost a worker long before. Then this holds of a job:
  *
  *     it ends       within seconds, though --lost-after is longer: it waits for no ended member
  *     it is true    the job completes, on every worker that is left with the parameters of an
@@ -27,6 +28,7 @@
 #define MS_NS     UINT64_C(1000000)
 #define SECOND_NS UINT64_C(1000000000)
 #define SCENARIOS 200
+#define ABSENCES  30 // which take longer: members say for minutes that they are there
 
 #define LOST_AFTER 60 // seconds
 #define STEPS      100
@@ -40,6 +42,7 @@ struct plan {
     struct world_costs costs;
     uint64_t look_ns;       // after which the launcher looks again
     uint64_t at_ns, gap_ns; // when the coordinator is killed, and its pause until it returns
+    bool is_stopped;        // it is stopped instead, and goes on after that
     uint32_t victims[2];    // numbers in the cluster; 0: nobody else
     uint64_t victim_ns[2];  // when they are killed
     uint32_t early;         // a worker that is lost long before; 0: none is
@@ -132,6 +135,32 @@ static struct plan draw_plan(uint64_t seed)
     return drawn;
 }
 
+/* Of a job whose coordinator has no shard: the others train on, and come back. */
+static struct plan draw_stopped(uint64_t seed)
+{
+    struct drawing drawing = {seed * 1000193};
+    struct plan drawn = draw_plan(seed);
+    drawn.shape.mode = "ps-sync";
+    drawn.shape.order = NULL;
+    drawn.shape.servers = 2;
+    drawn.shape.workers = 4;
+    drawn.shape.is_apart = true;
+    drawn.is_stopped = true;
+    drawn.restarts = 0; // who is started meanwhile asks in vain, and may be gone when that is heard
+    drawn.shape.compute_ns = 8 * MS_NS + draw(&drawing, 2 * MS_NS);
+    drawn.shape.steps = 2 * STEPS;
+    drawn.at_ns = 600 * MS_NS + draw(&drawing, 300 * MS_NS);
+    drawn.gap_ns = 2 * LOST_AFTER * SECOND_NS + draw(&drawing, SECOND_NS);
+    drawn.late_ns = 1 + draw(&drawing, 2 * SECOND_NS); // so that the others are back before
+    drawn.early = draw(&drawing, 4) == 0 ? 0 : 3 + (uint32_t)draw(&drawing, 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        bool is_one = i == 0 || drawn.victims[i] > 0;
+        drawn.victims[i] = is_one ? 1 + (uint32_t)draw(&drawing, 6) : 0;
+        drawn.victim_ns[i] = drawn.at_ns + drawn.gap_ns - draw(&drawing, SECOND_NS);
+    }
+    return drawn;
+}
+
 /* One that was killed may have begun again, and found no place. */
 static bool is_victim(uint32_t rank)
 {
@@ -175,6 +204,31 @@ static bool loses_servers(void)
     return plan.shape.is_apart && servers == 2 && are_both;
 }
 
+static void stop_coordinator(void *data)
+{
+    (void)data;
+    story_say("the coordinator is stopped");
+    launcher.late_ns = plan.late_ns;
+    world_stop(cluster.servers[0], false);
+}
+
+static void continue_coordinator(void *data)
+{
+    (void)data;
+    story_say("the coordinator goes on");
+    world_continue(cluster.servers[0]);
+}
+
+static void plan_absence(void)
+{
+    if (plan.is_stopped) {
+        world_at(plan.at_ns, stop_coordinator, NULL);
+        world_at(plan.at_ns + plan.gap_ns, continue_coordinator, NULL);
+    } else {
+        kill_later(0, plan.at_ns);
+    }
+}
+
 static bool run(const struct plan *wanted)
 {
     plan = *wanted;
@@ -183,14 +237,14 @@ static bool run(const struct plan *wanted)
     cluster_begin(&cluster, &plan.shape, plan.seed, &plan.costs);
     disk_format();
     sim_launcher_begin(&launcher, &cluster, plan.look_ns, plan.restarts);
-    launcher.returns = 1;
-    launcher.late_ns = plan.late_ns;
+    launcher.returns = plan.is_stopped ? 0 : 1;
+    launcher.late_ns = plan.is_stopped ? 0 : plan.late_ns;
     launcher.return_after_ns = plan.gap_ns;
     if (plan.early > 0) {
         kill_later(plan.early, 200 * MS_NS);
     }
     world_at(plan.at_ns - 6 * MS_NS, look_whether_fair, NULL);
-    kill_later(0, plan.at_ns);
+    plan_absence();
     for (uint32_t i = 0; i < 2; i++) {
         if (plan.victims[i] > 0) {
             kill_later(plan.victims[i], plan.victim_ns[i]);
@@ -204,15 +258,14 @@ static bool run(const struct plan *wanted)
     return is_judged;
 }
 
-static void nobody_waits_for_members_that_end_with_the_coordinator(void **state)
+static void judge_all(struct plan (*draw_one)(uint64_t seed), uint64_t usual)
 {
     const char *from = getenv("SIM_SEED"), *many = getenv("SIM_SCENARIOS");
     uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
-    uint64_t count = many != NULL ? strtoull(many, NULL, 10) : SCENARIOS;
+    uint64_t count = many != NULL ? strtoull(many, NULL, 10) : usual;
     uint32_t judged = 0, anew = 0;
-    (void)state;
     for (uint64_t seed = first; seed < first + count; seed++) {
-        const struct plan wanted = draw_plan(seed);
+        const struct plan wanted = draw_one(seed);
         if (run(&wanted)) {
             judge(world_now_ns());
             judged++;
@@ -222,13 +275,26 @@ static void nobody_waits_for_members_that_end_with_the_coordinator(void **state)
         world_end();
     }
     print_message("%u scenarios, %u went on with others\n", judged, anew);
-    assert_true(count < SCENARIOS || (judged > count / 2 && anew > count / 4));
+    assert_true(count < usual || (judged > count / 2 && anew > count / 4));
+}
+
+static void nobody_waits_for_members_that_end_with_the_coordinator(void **state)
+{
+    (void)state;
+    judge_all(draw_plan, SCENARIOS);
+}
+
+static void nobody_waits_for_members_that_end_while_the_coordinator_stands_still(void **state)
+{
+    (void)state;
+    judge_all(draw_stopped, ABSENCES);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_waits_for_members_that_end_with_the_coordinator),
+        cmocka_unit_test(nobody_waits_for_members_that_end_while_the_coordinator_stands_still),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,29 @@ static void a_coordinator_that_was_done_without_has_held_nobody_up(void **state)
     close_runs(&run, 1);
 }
 
+/* Its step and its seconds are null: there are none. */
+static void a_loss_that_the_job_did_not_outlast_has_cost_nothing_to_go_on(void **state)
+{
+    (void)state;
+    char cells[FAULT_COLUMNS][FAULT_CELL_BYTES];
+    struct run_folder run = make_run("rank=1,step=15,kill", "ring", "aa", 12);
+    json_t *recoveries = json_object_get(run.details, "recoveries");
+    for (size_t i = 0; i < 2; i++) {
+        json_t *recovery = json_array_get(recoveries, i);
+        json_object_set_new(recovery, "begin_step", json_null());
+        json_object_set_new(recovery, "seconds", json_null());
+        json_object_set_new(recovery, "steps_redone", json_integer(0));
+    }
+    struct fault_cost cost;
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 2);
+    assert_false(cost.has_gone_on);
+    fault_cost_format(&run, &cost, cells);
+    assert_string_equal(cells[3], "-");
+    assert_string_equal(cells[7], "-");
+    close_runs(&run, 1);
+}
+
 /* A worker that is started again costs time and steps, too. */
 static void who_comes_is_no_loss(void **state)
 {
@@ -213,6 +236,7 @@ int main(void)
         cmocka_unit_test(losses_are_added_up_and_compared_with_the_job_without_faults),
         cmocka_unit_test(counts_that_are_none_count_as_nothing),
         cmocka_unit_test(a_coordinator_that_was_done_without_has_held_nobody_up),
+        cmocka_unit_test(a_loss_that_the_job_did_not_outlast_has_cost_nothing_to_go_on),
         cmocka_unit_test(who_comes_is_no_loss),
         cmocka_unit_test(losses_that_nobody_has_outlasted_count),
         cmocka_unit_test(a_loss_that_nobody_has_planned_has_its_row),

@@ -1,6 +1,7 @@
 /* Tests of how a disk is judged that takes nothing. */
 #include "ps-server/checkpoint/disk_watch.h"
 #include "ps-server/coordinator/checkpoint_schedule.h"
+#include "ps-server/coordinator/generation.h"
 #include "tests/support/ps-server/checkpoint_story.h"
 
 // clang-format off
@@ -204,6 +205,46 @@ static void what_a_generation_before_has_left_is_no_checkpoint_of_step_0(void **
     coordinator_finish(&story.coordinator);
 }
 
+/* What server.c does when worker 1 is lost and the disk has something left. */
+static void lose_one(struct story *story, struct generation *ret_next)
+{
+    const struct coordinator_port port = story->coordinator.port;
+    const struct sender lost = membership_member(&story->coordinator.membership, ROLE_WORKER, 1);
+    generation_lose(&story->coordinator, STATUS_UNREACHABLE, "it was lost", &lost, HANG_MS + 200);
+    assert_int_equal(generation_next(&story->coordinator, ret_next), STATUS_OK);
+    coordinator_finish(&story->coordinator);
+    story->job.processes = ret_next->process_count;
+    assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 2),
+                     STATUS_OK);
+    generation_begin(ret_next, &story->coordinator);
+    story->coordinator.checkpointing.has_rest = true;
+    story->transcript.last_error[0] = '\0';
+}
+
+static void one_that_hangs_is_named_once_whoever_is_lost_meanwhile(void **state)
+{
+    (void)state;
+    for (uint32_t hangs = 0; hangs < 2; hangs++) {
+        struct story story;
+        struct generation next;
+        open_story(&story, ON_LOSS_REDEAL);
+        story.job.min_workers = 1;
+        struct disk_watch watch = hang(&story, WARN_MS);
+        if (hangs != 0) {
+            disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+        }
+        lose_one(&story, &next);
+        disk_watch_look(&watch, &story.coordinator, FOLDER, false, HANG_MS - 100);
+        assert_string_equal(story.transcript.last_error, "");
+        disk_watch_look(&watch, &story.coordinator, FOLDER, false, 3 * HANG_MS);
+        assert_int_equal(has_said(&story, "the disk hangs"), hangs == 0); // its time goes on
+        checkpointing_note_free(&story.coordinator);
+        assert_string_equal(story.transcript.last_fact, "the disk takes checkpoints again");
+        coordinator_finish(&story.coordinator);
+        generation_finish(&next);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +256,7 @@ int main(void)
         cmocka_unit_test(the_end_of_the_job_does_not_wait_for_it),
         cmocka_unit_test(the_last_one_waits_for_what_a_generation_before_has_left),
         cmocka_unit_test(what_a_generation_before_has_left_is_no_checkpoint_of_step_0),
+        cmocka_unit_test(one_that_hangs_is_named_once_whoever_is_lost_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,31 @@ static void one_at_a_loopback_address_goes_when_another_comes_from_another_host(
     coordinator_finish(&story.coordinator);
 }
 
+static void give_sum(struct story *story, uint64_t peer, double value)
+{
+    const struct wire_sum sum = {.count = 1, .values = &value};
+    story_give(story, peer, (struct message){.kind = MESSAGE_SUM, .sum = &sum}, 120);
+}
+
+/* In its place another process gives. Sums are added in the place of the first worker. */
+static void what_it_had_given_to_a_sum_goes_with_it(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    join_at(&story, 1, ROLE_WORKER, 1, "127.0.0.1");
+    give_sum(&story, 1, 100);
+    join_at(&story, 2, ROLE_WORKER, 2, "");
+    expect_hidden(&story, 1);
+    give_sum(&story, 2, 3);
+    assert_int_equal(story.coordinator.sums.round, 0); // it waits for the other one
+    join_at(&story, 3, ROLE_WORKER, 1, "");
+    give_sum(&story, 3, 5);
+    assert_int_equal(story_last_kind(&story), MESSAGE_SUM);
+    assert_true(story.coordinator.sums.values[0] == 8);
+    coordinator_finish(&story.coordinator);
+}
+
 static void nobody_goes_for_one_that_gets_no_place(void **state)
 {
     (void)state;
@@ -122,6 +147,7 @@ int main(void)
         cmocka_unit_test(
             one_at_a_loopback_address_is_refused_where_others_have_come_from_other_hosts),
         cmocka_unit_test(one_at_a_loopback_address_goes_when_another_comes_from_another_host),
+        cmocka_unit_test(what_it_had_given_to_a_sum_goes_with_it),
         cmocka_unit_test(nobody_goes_for_one_that_gets_no_place),
         cmocka_unit_test(a_server_at_a_loopback_address_is_refused_likewise),
         cmocka_unit_test(on_one_host_a_loopback_address_will_do),

@@ -191,6 +191,47 @@ static void a_newcomer_that_is_closed_before_it_comes_is_not_waited_for(void **s
     generation_finish(&generation);
 }
 
+/* The end of the process that has begun this generation, or the one before. */
+static void tell_killed(struct story *story)
+{
+    const struct sender lost = membership_called(&story->coordinator.membership, ROLE_WORKER, 3);
+    generation_lose_killed(&story->coordinator, "worker 3 was killed", &lost, 500);
+}
+
+/* Whatever becomes of it until it is ready, the others have all that they had. */
+static void a_newcomer_that_has_never_taken_part_is_no_lost_worker(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    begin_with_newcomer(&story, &generation);
+    deadlines_note_closed(&story.coordinator, 9, 400);
+    coordinator_tick(&story.coordinator, 1400, 0); // it does not come
+    assert_int_equal(story.coordinator.workers_lost, 0);
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    open_with_newcomer(&story, &generation);
+    leave_unable(&story, 13);
+    assert_int_equal(story.coordinator.workers_lost, 0);
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    open_with_newcomer(&story, &generation);
+    deadlines_note_closed(&story.coordinator, 13, 400);
+    coordinator_tick(&story.coordinator, 1400, 0);
+    assert_int_equal(story.coordinator.workers_lost, 0);
+    expect_end(&story, &generation, STATUS_AGAIN);
+
+    for (uint32_t is_ready = 0; is_ready < 2; is_ready++) {
+        open_with_newcomer(&story, &generation);
+        if (is_ready != 0) {
+            story_ready(&story, 13, ROLE_WORKER, "first", &story_layout);
+        }
+        tell_killed(&story);
+        assert_int_equal(story.coordinator.workers_lost, is_ready);
+        expect_end(&story, &generation, STATUS_AGAIN);
+    }
+}
+
 /* A loss has overtaken its preparation. */
 static void a_newcomer_is_one_until_it_has_been_ready(void **state)
 {
@@ -229,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_newcomer_that_does_not_come_is_called_one),
         cmocka_unit_test(a_newcomer_that_is_closed_before_it_comes_is_not_waited_for),
         cmocka_unit_test(a_newcomer_is_one_until_it_has_been_ready),
+        cmocka_unit_test(a_newcomer_that_has_never_taken_part_is_no_lost_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,9 @@
 /* What is written down of a loss. */
+#include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
+#include "ps-server/launcher/launcher_news.h"
+#include "ps-server/record/recoveries.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
@@ -8,6 +12,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <string.h>
 
 static void join_again(struct story *story, uint32_t number, uint64_t made)
 {
@@ -98,6 +103,11 @@ static void a_loss_that_another_one_overtakes_tells_where_the_job_went_on(void *
     assert_int_equal(second.recoveries[0].lost_step, 83);
     assert_int_equal(second.recoveries[0].begin_step, 60);
     assert_int_equal(second.recoveries[1].lost_step, 60); // none is made again for it
+    assert_true(second.recoveries[0].seconds == 0.3);     // until the second one
+    assert_false(second.recoveries[0].has_gone_on);
+    generation_note_start(&second, &story.coordinator, 2000);
+    assert_true(second.recoveries[0].has_gone_on && second.recoveries[1].has_gone_on);
+    assert_int_equal(second.recoveries[0].begin_step, 60);
     coordinator_finish(&story.coordinator);
     generation_finish(&next);
     generation_finish(&second);
@@ -124,6 +134,130 @@ static void no_more_steps_are_lost_than_the_job_has(void **state)
     generation_finish(&next);
 }
 
+/* Nobody knows where it would have gone on, and no step was made again. */
+static void a_loss_that_the_end_of_the_job_overtakes_has_no_step_that_it_went_on_from(void **state)
+{
+    (void)state;
+    for (uint32_t goes_on = 0; goes_on < 2; goes_on++) {
+        struct story story;
+        struct generation next;
+        story_open_training(&story, 3);
+        story.job.on_loss = ON_LOSS_REDEAL;
+        story.job.steps = 400;
+        story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 82}, 900);
+        lose_one(&story, &next);
+        begin(&story, &next);
+        if (goes_on != 0) {
+            generation_note_start(&next, &story.coordinator, 2000);
+        }
+        coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "by SIGINT", 2100);
+        json_t *list = recoveries_json(&story.coordinator), *only = json_array_get(list, 0);
+        assert_int_equal(json_integer_value(json_object_get(only, "lost_step")), 82);
+        assert_int_equal(json_is_null(json_object_get(only, "begin_step")), goes_on == 0);
+        assert_int_equal(json_is_null(json_object_get(only, "seconds")), goes_on == 0);
+        assert_int_equal(json_integer_value(json_object_get(only, "steps_redone")),
+                         goes_on != 0 ? 82 : 0);
+        json_decref(list);
+        coordinator_finish(&story.coordinator);
+        generation_finish(&next);
+    }
+}
+
+static void open_four(struct story *story)
+{
+    story_open_training(story, 4);
+    story->job.on_loss = ON_LOSS_REDEAL;
+    story->job.min_workers = 1;
+    story->job.steps = 400;
+}
+
+static void kill_worker(struct story *story, uint32_t worker, const char *sentence)
+{
+    const struct launcher_news news = {LAUNCHER_KILLED, ROLE_WORKER, worker, 0, sentence};
+    launcher_news_apply(&news, &story->coordinator, 1000);
+}
+
+/* What is written of the loss, with which the story ends. */
+static void expect_written(struct story *story, uint32_t lost, const char *reason)
+{
+    struct generation next;
+    story_call_back(story, 2100);
+    assert_int_equal(story->coordinator.workers_lost, lost);
+    assert_int_equal(generation_next(&story->coordinator, &next), STATUS_OK);
+    assert_int_equal(next.recovery_count, 1);
+    assert_string_equal(next.recoveries[0].reason, reason);
+    generation_finish(&next);
+    coordinator_finish(&story->coordinator);
+}
+
+static void all_that_are_lost_together_are_named(void **state)
+{
+    (void)state;
+    struct story story;
+    open_four(&story);
+    deadlines_note_closed(&story.coordinator, 2, 900);
+    deadlines_note_closed(&story.coordinator, 4, 1000);
+    coordinator_tick(&story.coordinator, 2000, 0);
+    assert_string_equal(story.transcript.last_error,
+                        "the job goes on: worker 3 (host node, pid 103) was lost at step 0: its "
+                        "connection was closed, too");
+    expect_written(&story, 2,
+                   "worker 1 (host node, pid 101) was lost at step 0: its connection was closed, "
+                   "and worker 3 (host node, pid 103) was lost at step 0: its connection was "
+                   "closed");
+}
+
+static void of_those_that_were_killed_together_each_is_named_once(void **state)
+{
+    (void)state;
+    const struct message leave = {.kind = MESSAGE_LEAVE, .reason = STATUS_IO, .text = "a reason"};
+    struct story story;
+    open_four(&story);
+    story_give(&story, 3, leave, 1000); // of which the launcher knows more
+    story_give(&story, 2, leave, 1000);
+    kill_worker(&story, 1, "worker 1 was killed");
+    kill_worker(&story, 3, "worker 3 was killed");
+    kill_worker(&story, 2, "worker 2 was killed");
+    expect_written(&story, 3,
+                   "worker 2 was killed, and worker 1 was killed, and worker 3 was killed");
+}
+
+static void a_job_that_ends_for_a_second_loss_names_the_first(void **state)
+{
+    (void)state;
+    struct story story;
+    open_four(&story);
+    story.job.min_workers = 3;
+    kill_worker(&story, 1, "worker 1 was killed");
+    kill_worker(&story, 3, "worker 3 was killed");
+    assert_string_equal(story.coordinator.reason,
+                        "worker 3 was killed; 2 worker processes are left, and --min-workers is 3; "
+                        "before that, worker 1 was killed");
+    coordinator_finish(&story.coordinator);
+}
+
+/* Its connection was closed before it could be told to come back. */
+static void one_that_is_lost_soon_after_another_is_missed_as_soon(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    open_four(&story);
+    deadlines_note_closed(&story.coordinator, 2, 1000);
+    deadlines_note_closed(&story.coordinator, 3, 1500);
+    coordinator_tick(&story.coordinator, 2000, 0);
+    story_call_back(&story, 2000);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    begin(&story, &next);
+    coordinator_tick(&story.coordinator, 2499, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    coordinator_tick(&story.coordinator, 2500, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_RENEWING);
+    assert_non_null(strstr(story.coordinator.reason, "worker 2 did not come back"));
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -131,6 +265,11 @@ int main(void)
         cmocka_unit_test(a_loss_that_another_one_overtakes_tells_where_the_job_went_on),
         cmocka_unit_test(no_more_steps_are_lost_than_the_job_has),
         cmocka_unit_test(the_last_good_checkpoint_is_known_after_a_loss),
+        cmocka_unit_test(a_loss_that_the_end_of_the_job_overtakes_has_no_step_that_it_went_on_from),
+        cmocka_unit_test(all_that_are_lost_together_are_named),
+        cmocka_unit_test(of_those_that_were_killed_together_each_is_named_once),
+        cmocka_unit_test(a_job_that_ends_for_a_second_loss_names_the_first),
+        cmocka_unit_test(one_that_is_lost_soon_after_another_is_missed_as_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -364,6 +364,32 @@ static void a_server_is_replaced_unless_it_is_the_coordinators_own(void **state)
     }
 }
 
+static void give_sum(struct story *story, uint64_t peer, double value)
+{
+    const struct wire_sum sum = {.count = 1, .values = &value};
+    story_give(story, peer, (struct message){.kind = MESSAGE_SUM, .sum = &sum}, 120);
+}
+
+/* JOIN and what followed were on their way when the launcher told of its end. */
+static void what_one_had_given_to_a_sum_goes_when_it_loses_its_place(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    story_join(&story, 1, ROLE_WORKER, 0);
+    tell(&story, LAUNCHER_AGAIN, 1);
+    join_launched(&story, 2, 1, 0);
+    give_sum(&story, 2, 100);
+    join_launched(&story, 3, 1, 0);
+    give_sum(&story, 1, 3);
+    assert_int_equal(story.coordinator.sums.round, 0);
+    give_sum(&story, 3, 5);
+    assert_int_equal(story_last_kind(&story), MESSAGE_SUM);
+    assert_true(story.coordinator.sums.values[0] == 8);
+    coordinator_finish(&story.coordinator);
+}
+
 /* As when its host is to be emptied. Another error of its own would come again. */
 static void a_worker_that_is_interrupted_is_replaced_and_one_that_fails_is_not(void **state)
 {
@@ -383,6 +409,32 @@ static void a_worker_that_is_interrupted_is_replaced_and_one_that_fails_is_not(v
         }
         coordinator_finish(&story.coordinator);
     }
+}
+
+/* While members prepare its place is kept for another; while they connect the others go on. */
+static void one_that_was_ready_and_is_interrupted_ends_no_job_either(void **state)
+{
+    (void)state;
+    const struct message leave = {
+        .kind = MESSAGE_LEAVE, .reason = STATUS_INTERRUPTED, .text = "why"};
+    struct story story;
+    open_gathering(&story, "ring");
+    story_give(&story, 1, leave, 50);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    tell(&story, LAUNCHER_AGAIN, 0); // as the launcher says that it can start another one
+    assert_int_equal(story.transcript.awaited_count, 1);
+    assert_int_equal(story.coordinator.workers_lost, 1);
+    coordinator_finish(&story.coordinator);
+
+    open_gathering(&story, "ring");
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.min_workers = 1;
+    story_ready(&story, 2, ROLE_WORKER, "first", &story_layout);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CONNECTING);
+    story_give(&story, 1, leave, 50);
+    tell(&story, LAUNCHER_AGAIN, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
+    coordinator_finish(&story.coordinator);
 }
 
 /* A program of one's own that leaves has said why. */
@@ -428,10 +480,12 @@ int main(void)
         cmocka_unit_test(who_takes_a_place_and_is_lost_later_counts_as_lost_too),
         cmocka_unit_test(the_launcher_is_asked_to_start_what_can_be_replaced),
         cmocka_unit_test(a_worker_that_has_not_joined_is_replaced),
+        cmocka_unit_test(what_one_had_given_to_a_sum_goes_when_it_loses_its_place),
         cmocka_unit_test(a_launcher_that_replaces_nobody_ends_the_job),
         cmocka_unit_test(results_of_collectives_that_others_hold_end_the_job_by_name),
         cmocka_unit_test(a_server_is_replaced_unless_it_is_the_coordinators_own),
         cmocka_unit_test(a_worker_that_is_interrupted_is_replaced_and_one_that_fails_is_not),
+        cmocka_unit_test(one_that_was_ready_and_is_interrupted_ends_no_job_either),
         cmocka_unit_test(a_program_that_leaves_is_not_replaced),
         cmocka_unit_test(if_nobody_comes_the_verdict_says_who_was_lost_and_how),
     };

@@ -71,6 +71,23 @@ static void who_was_lost_with_the_coordinator_is_given_up_once_the_others_are_ba
     assert_int_equal(coordinator->membership.workers[0].state, SLOT_CONNECTED);
 }
 
+static void all_that_were_lost_with_the_coordinator_are_named(void **state)
+{
+    static const struct launcher_news news[] = {
+        {LAUNCHER_LOST, ROLE_WORKER, 1, 0, "worker 1 was killed"},
+        {LAUNCHER_LOST, ROLE_WORKER, 2, 0, "worker 2 was killed"},
+    };
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(ended_take(&ended, &back.returning, &back.story.coordinator, &news[i]));
+    }
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_string_equal(back.story.coordinator.reason,
+                        "worker 1 was killed, and worker 2 was killed");
+}
+
 static void without_such_news_all_are_awaited(void **state)
 {
     (void)state;
@@ -167,6 +184,54 @@ static void after_an_earlier_loss_the_free_place_is_that_of_the_lost_one(void **
     judge_of_three();
     assert_int_equal(state_now(), COORDINATOR_RENEWING);
     assert_int_equal(back.story.coordinator.membership.workers[0].state, SLOT_GONE);
+}
+
+/* The job goes on, and hears that worker 1 was killed. */
+static void lose_while_it_trains(struct story *training)
+{
+    const struct launcher_news news = {LAUNCHER_KILLED, ROLE_WORKER, 1, 0, "it was killed"};
+    story_open_training(training, COMEBACK_WORKERS);
+    training->job.on_loss = ON_LOSS_REDEAL;
+    training->job.min_workers = 1;
+    assert_false(ended_take(&ended, &back.returning, &training->coordinator, &news));
+    launcher_news_apply(&news, &training->coordinator, NOW_MS);
+    assert_int_equal(training->coordinator.state, COORDINATOR_RENEWING);
+    ended_leave(&ended, &back.returning, &training->job, &training->coordinator, NOW_MS);
+}
+
+/* Nobody tells it again. While it is away, worker 0 is killed. */
+static void a_coordinator_that_was_away_knows_who_had_ended_before(void **state)
+{
+    struct story training;
+    (void)state;
+    lose_while_it_trains(&training);
+    coordinator_finish(&training.coordinator);
+    begin_with(2);
+    assert_true(hear(LAUNCHER_KILLED, ROLE_WORKER, 0));
+    take_numbered(1, 2);
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(back.story.coordinator.membership.workers[0].state, SLOT_GONE);
+}
+
+/* It has a place of its own, and trains with the others. */
+static void one_that_was_started_again_since_is_awaited(void **state)
+{
+    struct story training;
+    (void)state;
+    lose_while_it_trains(&training);
+    coordinator_finish(&training.coordinator);
+    story_open_training(&training, COMEBACK_WORKERS); // as the next generation
+    ended_judge(&ended, &back.returning, &training.job, &training.coordinator, NOW_MS);
+    coordinator_finish(&training.coordinator);
+    assert_true(hear(LAUNCHER_KILLED, ROLE_WORKER, 0));
+    assert_true(comeback_take(&back, 2, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    assert_true(comeback_take(&back, 1, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(back.story.coordinator.workers_lost, 1);
 }
 
 /* Worker 0 is lost when it is back and worker 2 is not yet, so the next generation begins. Worker 3
@@ -317,6 +382,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENDED_TEST(who_was_lost_with_the_coordinator_is_given_up_once_the_others_are_back),
+        ENDED_TEST(all_that_were_lost_with_the_coordinator_are_named),
+        ENDED_TEST(a_coordinator_that_was_away_knows_who_had_ended_before),
+        ENDED_TEST(one_that_was_started_again_since_is_awaited),
         ENDED_TEST(without_such_news_all_are_awaited),
         ENDED_TEST(what_comes_before_the_first_is_back_is_kept),
         ENDED_TEST(the_end_of_an_earlier_process_is_not_that_of_one_that_is_back),
