@@ -238,7 +238,7 @@ static void one_that_hangs_is_named_once_whoever_is_lost_meanwhile(void **state)
         assert_string_equal(story.transcript.last_error, "");
         disk_watch_look(&watch, &story.coordinator, FOLDER, false, 3 * HANG_MS);
         assert_int_equal(has_said(&story, "the disk hangs"), hangs == 0); // its time goes on
-        checkpointing_note_free(&story.coordinator);
+        checkpointing_note_free(&story.coordinator, HANG_MS);
         assert_string_equal(story.transcript.last_fact, "the disk takes checkpoints again");
         coordinator_finish(&story.coordinator);
         generation_finish(&next);
