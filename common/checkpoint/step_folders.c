@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define STEP_DIGITS 12
+#define PATH_BYTES  4200
 
 static const struct {
     const char *before, *behind;
@@ -220,6 +221,14 @@ bool step_folder_remove(int parent, const char *name)
     close(folder);
     errno = error;
     return is_gone && unlinkat(parent, name, AT_REMOVEDIR) == 0;
+}
+
+bool step_folder_was_removed(int parent, const char *path)
+{
+    char manifest[PATH_BYTES];
+    struct stat facts;
+    snprintf(manifest, sizeof(manifest), "%.4096s/" MANIFEST_FILE, path);
+    return fstatat(parent, manifest, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
 const char *step_folder_advice(int error)
