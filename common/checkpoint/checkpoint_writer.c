@@ -32,6 +32,7 @@ struct written {
 struct checkpoint_writer {
     char *path; // owns; of the folder, for errors
     int folder;
+    ino_t inode; // of the folder
     uint32_t keep;
     int step_folder; // -1: nothing is begun
     uint64_t step;
@@ -60,6 +61,14 @@ void checkpoint_abandon(struct checkpoint_writer *writer)
         writer->step_folder = -1;
         name_of(writer, STEP_FOLDER_NEW, name);
         (void)step_folder_remove(writer->folder, name); // if not, the next writer does
+    }
+}
+
+static void note_inode(struct checkpoint_writer *writer)
+{
+    struct stat facts;
+    if (fstat(writer->folder, &facts) == 0) {
+        writer->inode = facts.st_ino;
     }
 }
 
@@ -130,6 +139,7 @@ enum status checkpoint_writer_open(const char *folder, uint32_t keep,
         checkpoint_writer_close(writer);
         return status;
     }
+    note_inode(writer);
     *ret_writer = writer;
     return STATUS_OK;
 }
@@ -160,10 +170,11 @@ enum status checkpoint_begin(struct checkpoint_writer *writer, uint64_t step)
     checkpoint_abandon(writer);
     writer->step = step;
     if (!look(writer)) {
-        if (checkpoint_folder_make_again(writer->path, &writer->folder, writer->error,
-                                         sizeof(writer->error)) != STATUS_OK) {
+        if (checkpoint_folder_make_again(writer->path, writer->inode, &writer->folder,
+                                         writer->error, sizeof(writer->error)) != STATUS_OK) {
             return STATUS_IO;
         }
+        note_inode(writer);
         writer->is_moved = false;
         writer->has_move_news = true;
     }

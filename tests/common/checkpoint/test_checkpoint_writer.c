@@ -259,6 +259,32 @@ static void a_folder_that_is_moved_meanwhile_is_made_again(void **state)
     checkpoint_writer_close(writer);
 }
 
+/* Its checkpoints would be removed as older ones. */
+static void another_folder_with_checkpoints_in_its_place_stays_as_it_is(void **state)
+{
+    char folder[512], aside[512], theirs[512];
+    snprintf(folder, sizeof(folder), "%s/checkpoint", (const char *)*state);
+    snprintf(aside, sizeof(aside), "%s/aside", (const char *)*state);
+    snprintf(theirs, sizeof(theirs), "%s/theirs", (const char *)*state);
+    struct checkpoint_writer *writer = open_writer(theirs, 2);
+    assert_int_equal(sample_write(writer, 10), STATUS_OK);
+    checkpoint_writer_close(writer);
+    writer = open_writer(folder, 1);
+    assert_int_equal(sample_write(writer, 100), STATUS_OK);
+    assert_int_equal(rename(folder, aside), 0);
+    assert_int_equal(rename(theirs, folder), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(checkpoint_begin(writer, 200), STATUS_IO);
+        assert_non_null(strstr(checkpoint_writer_error(writer), "has not written"));
+    }
+    check_names(folder, "step-000000000010");
+    assert_int_equal(rename(folder, theirs), 0);
+    assert_int_equal(rename(aside, folder), 0);
+    assert_int_equal(sample_write(writer, 200), STATUS_OK); // its own is back
+    check_names(folder, "step-000000000200");
+    checkpoint_writer_close(writer);
+}
+
 /* Those who read checkpoints refuse links. */
 static void a_link_to_the_folder_that_was_moved_is_not_in_its_place(void **state)
 {
@@ -379,6 +405,7 @@ int main(void)
         IN_FOLDER(a_full_disk_costs_one_checkpoint),
         IN_FOLDER(a_disk_that_is_read_only_is_named_as_such),
         IN_FOLDER(a_folder_that_is_moved_meanwhile_is_made_again),
+        IN_FOLDER(another_folder_with_checkpoints_in_its_place_stays_as_it_is),
         IN_FOLDER(a_link_to_the_folder_that_was_moved_is_not_in_its_place),
         IN_FOLDER(a_folder_whose_own_folder_is_gone_is_awaited),
         IN_FOLDER(a_planted_link_is_replaced_and_what_it_leads_to_stays),
