@@ -47,6 +47,11 @@ static void path_of(const struct record_writer *writer, const char *name, char p
     snprintf(path, PATH_BYTES, "%s/%s", writer->folder, name);
 }
 
+static const char *describe(int error)
+{
+    return error == EEXIST ? "another file is in its place; move it away" : strerrordesc_np(error);
+}
+
 /* Logs, and keeps, what errno says of a file. */
 static enum status refuse_file(struct record_writer *writer, const char *path)
 {
@@ -56,8 +61,7 @@ static enum status refuse_file(struct record_writer *writer, const char *path)
         snprintf(text, sizeof(text),
                  "cannot write %.200s: somebody has moved or removed the run folder", path);
     } else {
-        errno = error;
-        snprintf(text, sizeof(text), "cannot write %.400s: %m", path);
+        snprintf(text, sizeof(text), "cannot write %.400s: %s", path, describe(error));
     }
     log_error("%s", text);
     if (writer->error[0] == '\0') {
@@ -364,33 +368,33 @@ static void note_behind(struct record_writer *writer, const char *path)
 {
     int error = errno;
     if (writer->behind == 0 && !writer->place.is_moved) {
-        log_error("cannot write %s: %m; training goes on, and what is missing there is written as "
+        log_error("cannot write %s: %s; training goes on, and what is missing there is written as "
                   "soon as it can be",
-                  path);
+                  path, describe(error));
     }
     writer->behind = error;
 }
 
-/* Writes what a rank has reported since its last line, if anything. What cannot be written waits.
- */
-static enum status write_line(struct record_writer *writer, uint32_t rank)
+/* Writes what a rank has reported since its last line, if anything. False: it cannot be written,
+ * and waits. */
+static bool write_line(struct record_writer *writer, uint32_t rank)
 {
     char path[PATH_BYTES];
     struct metrics_line line;
     if (!metrics_take(&writer->metrics, rank, &line)) {
-        return STATUS_OK;
+        return true;
     }
     path_of(writer, METRICS_FILE, path);
     if (append(writer, path, summary_metrics_json(rank, &line)) != STATUS_OK) {
         note_behind(writer, path);
         metrics_put_back(&writer->metrics, rank, &line);
-        return STATUS_OK;
+        return false;
     }
     writer->behind = 0;
     if (writer->tensorboard != NULL) {
         excuse_tensorboard(writer, tensorboard_add(writer->tensorboard, rank, &line));
     }
-    return STATUS_OK;
+    return true;
 }
 
 enum status record_writer_add_test(struct record_writer *writer, uint64_t step, double accuracy,
@@ -413,7 +417,10 @@ static bool add_up(struct record_writer *writer, const struct record_report *rep
 enum status record_writer_add_metrics(struct record_writer *writer,
                                       const struct record_report *report)
 {
-    return add_up(writer, report) ? write_line(writer, report->rank) : STATUS_OK;
+    if (add_up(writer, report)) {
+        (void)write_line(writer, report->rank);
+    }
+    return STATUS_OK;
 }
 
 enum status record_writer_complete(struct record_writer *writer, uint64_t begin,
@@ -438,31 +445,30 @@ enum status record_writer_complete(struct record_writer *writer, uint64_t begin,
 enum status record_writer_restore(struct record_writer *writer, const struct record_report *sums,
                                   uint32_t count)
 {
-    enum status status = STATUS_OK;
     uint32_t kept_count = writer->kept != NULL ? writer->kept_count : 0;
-    for (uint32_t i = 0; i < kept_count && i < count && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < kept_count && i < count; i++) {
         const struct continuation_lines *lines = &writer->kept[i];
         struct record_report rest = sums[i];
         if (metrics_rest(&sums[i].report, lines->steps, lines->loss_steps, &rest.report)) {
             (void)add_up(writer, &rest);
-            status = write_line(writer, i);
+            (void)write_line(writer, i);
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status record_writer_close_metrics(struct record_writer *writer)
 {
     char path[PATH_BYTES];
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < writer->metrics.worker_count && status == STATUS_OK; i++) {
-        writer->behind = 0; // what is missing now is missing for good
-        status = write_line(writer, i);
-        if (writer->behind != 0) {
-            path_of(writer, METRICS_FILE, path);
+    path_of(writer, METRICS_FILE, path);
+    if (writer->file.fd >= 0) {
+        (void)open_lines(writer, path); // says that somebody has removed it
+    }
+    for (uint32_t i = 0; i < writer->metrics.worker_count; i++) {
+        if (!write_line(writer, i)) { // what is missing now is missing for good
             errno = writer->behind;
             return refuse_file(writer, path);
         }
     }
-    return writer->has_lost_tensorboard ? STATUS_IO : status;
+    return writer->has_lost_tensorboard ? STATUS_IO : STATUS_OK;
 }
