@@ -38,8 +38,9 @@ struct checkpoint_writer {
     uint64_t step;
     struct written *vectors; // owns; of the checkpoint that is begun
     uint32_t vector_count, vector_room;
+    uint64_t good;      // step of the last whole one; 0: none, or it was removed
     bool is_moved;      // the folder, and it was not made again
-    bool has_move_news; // of that, which nobody has taken
+    bool has_move_news; // of that, or of the last whole one, which nobody has taken
     char error[ERROR_BYTES];
 };
 
@@ -81,6 +82,19 @@ static bool look(struct checkpoint_writer *writer)
     return is_in_place;
 }
 
+/* Looks for the last whole one: whoever names it has to know that somebody has removed it. */
+static void look_for_good(struct checkpoint_writer *writer)
+{
+    char name[STEP_FOLDER_BYTES], old[STEP_FOLDER_BYTES];
+    step_folder_name((struct step_folder){writer->good, STEP_FOLDER_WHOLE}, name);
+    step_folder_name((struct step_folder){writer->good, STEP_FOLDER_OLD}, old);
+    if (writer->good > 0 && step_folder_was_removed(writer->folder, name) &&
+        step_folder_was_removed(writer->folder, old)) {
+        writer->good = 0;
+        writer->has_move_news = true;
+    }
+}
+
 /* The disk has failed: says so, and abandons the checkpoint. `file` may be "". */
 static enum status fail(struct checkpoint_writer *writer, const char *what, const char *file)
 {
@@ -92,7 +106,9 @@ static enum status fail(struct checkpoint_writer *writer, const char *what, cons
              writer->path, name, file[0] != '\0' ? "/" : "", file, strerrordesc_np(error),
              step_folder_advice(error));
     checkpoint_abandon(writer);
-    (void)look(writer);
+    if (look(writer)) {
+        look_for_good(writer);
+    }
     errno = error;
     return STATUS_IO;
 }
@@ -418,6 +434,7 @@ static enum status publish(struct checkpoint_writer *writer)
     close(writer->step_folder);
     writer->step_folder = -1;
     checkpoint_abandon(writer); // forgets the vectors
+    writer->good = writer->step;
     if (!step_folder_sync(writer->folder)) {
         return fail(writer, "publish", "");
     }

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define STEP_DIGITS 12
-#define PATH_BYTES  4200
 
 static const struct {
     const char *before, *behind;
@@ -225,10 +224,15 @@ bool step_folder_remove(int parent, const char *name)
 
 bool step_folder_was_removed(int parent, const char *path)
 {
-    char manifest[PATH_BYTES];
     struct stat facts;
-    snprintf(manifest, sizeof(manifest), "%.4096s/" MANIFEST_FILE, path);
-    return fstatat(parent, manifest, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+    int folder = step_folder_open(parent, path);
+    if (folder < 0) {
+        return errno == ENOENT;
+    }
+    bool was_removed =
+        fstatat(folder, MANIFEST_FILE, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+    close(folder);
+    return was_removed;
 }
 
 const char *step_folder_advice(int error)
