@@ -66,7 +66,7 @@ worker/collective       common/base common/vector worker/exchange/shared
 worker/disturb          common/base common/job common/service worker/exchange
 worker/library          common/base common/trace common/vector common/security common/transport common/optimizer common/job common/service worker/collective worker/disturb worker/exchange worker/link
 worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/data/batches worker/model worker/disturb worker/exchange worker/link
-worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/batches worker/data/pack worker/data/preview worker/model worker/link worker/train
+worker                  common/base common/thread common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/batches worker/data/pack worker/data/preview worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
