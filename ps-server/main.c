@@ -7,6 +7,7 @@
 #include "common/service/launch_number.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
+#include "common/thread/log_thread.h"
 #include "common/trace/trace.h"
 #include "ps-server/options.h"
 #include "ps-server/server.h"
@@ -135,6 +136,7 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     signals_install();
+    (void)log_thread_begin(); // otherwise the log is as it was
     struct health *health = NULL;
     if (options.health_port != 0 &&
         health_create(options.bind, options.health_port, &health) != STATUS_OK) {
@@ -144,5 +146,6 @@ int main(int argc, char **argv)
     enum status status = run(&options, &job, health, notify);
     notify_stopping(notify);
     notify_destroy(notify);
+    log_thread_end();
     return (int)exit_code_of_member(status);
 }

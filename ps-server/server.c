@@ -23,7 +23,6 @@
 
 #define POLL_MS           50
 #define TAKEN_MIN         64
-#define INTERRUPTED_MS    3000                 // that the disk gets when the user wants the end
 #define TURN_MS           250                  // a turn of a healthy loop takes less
 #define CONTROL_FRAME_MAX (UINT64_C(16) << 20) // far above any header and any SUM
 
@@ -121,17 +120,29 @@ static uint32_t most_shards(const struct server *server)
     return given > now ? given : now;
 }
 
+/* Once, before the job trains: later the disk may hang. */
+static void look_at_past(struct server *server)
+{
+    const struct server_options *options = server->options;
+    if (!server->has_looked) {
+        server->has_looked = true;
+        server->was_completed = options->goes_on && history_is_complete(options->folder);
+        server->was_lost = options->resume[0] != '\0' && history_has_run(options->resume) &&
+                           !history_is_complete(options->resume);
+    }
+}
+
 enum status server_open_keeper(struct server *server)
 {
     const struct server_options *options = server->options;
+    look_at_past(server);
     const struct keeper_options keeper = {
         .job = &server->job,
         .resume = options->resume,
         .folder = options->folder,
         .goes_on = options->goes_on,
-        .was_completed = options->goes_on && history_is_complete(options->folder),
-        .was_lost = options->resume[0] != '\0' && history_has_run(options->resume) &&
-                    !history_is_complete(options->resume),
+        .was_completed = server->was_completed,
+        .was_lost = server->was_lost,
         .vault = server->vault,
         .saver = &server->saver,
         .watch = &server->disk_watch,
@@ -388,20 +399,11 @@ static bool awaits_shard(const struct coordinator *coordinator)
     return false;
 }
 
-/* For how long the disk may take what is on its way to it. */
-static uint64_t disk_patience_ms(const struct server *server)
+/* A disk that was said to hang is not waited for. */
+static void end_saver(struct server *server, bool is_recorded)
 {
-    if (server->coordinator.checkpointing.hangs) {
-        return 0; // which was said
-    }
-    uint64_t patience_ms = (uint64_t)(500 * server->job.stall_fail);
-    bool is_interrupted = *server->options->is_interrupted != 0;
-    return is_interrupted && patience_ms > INTERRUPTED_MS ? INTERRUPTED_MS : patience_ms;
-}
-
-static void end_saver(struct server *server)
-{
-    if (!saver_destroy(server->saver, disk_patience_ms(server))) {
+    bool hangs = server->coordinator.checkpointing.hangs || !is_recorded;
+    if (!saver_destroy(server->saver, hangs ? 0 : server_disk_patience_ms(server))) {
         log_error("the disk has not taken the rest of a checkpoint in %s/checkpoint: what is not "
                   "whole there is left behind, and the next job that writes there removes it",
                   server->options->folder);
@@ -417,13 +419,15 @@ static void destroy(struct server *server)
         pthread_join(server->shard_thread, NULL);
     }
     live_destroy(server->live);
-    recorder_destroy(server->recorder);
+    bool is_recorded = recorder_destroy(server->recorder, server_disk_patience_ms(server));
     keeper_destroy(server->keeper);
-    end_saver(server); // wakes the channel
+    end_saver(server, is_recorded); // wakes the channel
     vault_destroy(server->vault);
     channel_destroy(server->channel, 200);
     signs_end(&server->signs);
-    folder_lock_release(&server->lock);
+    if (is_recorded) { // otherwise it ends with the process
+        folder_lock_release(&server->lock);
+    }
     coordinator_finish(&server->coordinator);
     generation_finish(&server->generation);
     returning_finish(&server->returning);

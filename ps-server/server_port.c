@@ -93,6 +93,14 @@ static void go_on_returned(struct server *server)
     server_note_record(server, recorder_write_job(server->recorder, coordinator));
 }
 
+static void note_beginning(struct server *server)
+{
+    struct beginning *beginning = keeper_beginning(server->keeper);
+    if (beginning != NULL && !recorder_do(server->recorder, beginning_note, beginning)) {
+        beginning_destroy(beginning);
+    }
+}
+
 static void port_started(void *context)
 {
     struct server *server = context;
@@ -104,7 +112,7 @@ static void port_started(void *context)
     }
     server_note_restart(server, resume != NULL ? resume->step : 0);
     if (server->recorder != NULL && job_trains_alone(&server->job)) {
-        keeper_note_beginning(server->keeper);
+        note_beginning(server);
     }
     if (server->has_started) {
         go_on(server);

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#define INTERRUPTED_MS 3000 // that the disk gets when the user wants the end
+
 void server_note_record(struct server *server, enum status status)
 {
     if (server->record_status == STATUS_OK) {
@@ -27,9 +29,20 @@ static void describe_failure(const struct server *server, char ret_reason[COORDI
     }
 }
 
+uint64_t server_disk_patience_ms(const struct server *server)
+{
+    uint64_t patience_ms = (uint64_t)(500 * server->job.stall_fail);
+    bool is_interrupted = *server->options->is_interrupted != 0;
+    return is_interrupted && patience_ms > INTERRUPTED_MS ? INTERRUPTED_MS : patience_ms;
+}
+
 void server_check_record(struct server *server)
 {
     char reason[COORDINATOR_REASON_BYTES];
+    if (server->recorder != NULL) {
+        uint64_t warn_ms = (uint64_t)(1000 * server->job.stall_warn);
+        server_note_record(server, recorder_look(server->recorder, clock_now_ms(), warn_ms));
+    }
     if (server->record_status != STATUS_OK) {
         describe_failure(server, reason);
         coordinator_stop(&server->coordinator, server->record_status, reason, clock_now_ms());
@@ -57,7 +70,9 @@ static enum status prepare_restart(struct server *server)
     history_complete_entry(options->folder, entry);
     coordinator->restarts_before = entry->restarts;
     coordinator->workers_lost = entry->workers_lost;
-    return recorder_remove_results(server->recorder);
+    enum status status = recorder_remove_results(server->recorder);
+    return status == STATUS_OK ? recorder_settle(server->recorder, server_disk_patience_ms(server))
+                               : status;
 }
 
 /* Of a run that is resumed by hand: its checkpoint does not know of losses behind it. */
@@ -121,24 +136,32 @@ static void amend_by_record(struct server *server)
     }
 }
 
+/* Waits for the disk, within bounds, and notes how that went. */
+static void settle(struct server *server)
+{
+    server_note_record(server, recorder_settle(server->recorder, server_disk_patience_ms(server)));
+}
+
 void server_finish_record(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
     server_note_restart(server, server->restart.begin_step); // that never came to training
+    settle(server);
     if (server->record_status == STATUS_OK) {
-        server_note_record(server, recorder_close_metrics(server->recorder, coordinator));
+        server_note_record(server, recorder_close_metrics(server->recorder));
     }
     // Of a job that goes on, it says what the job was when it began.
     if (!server->has_started) {
         server_note_record(server, recorder_write_job(server->recorder, coordinator));
     }
     server_note_record(server, recorder_write_details(server->recorder, coordinator));
+    settle(server);
     amend_by_record(server); // TensorBoard is told how the job ended
     server_note_record(server, recorder_end_tensorboard(server->recorder, coordinator));
+    settle(server);
     amend_by_record(server);
     // The summary comes last: it says how the job ended, and the exit code has to agree.
-    enum status status = recorder_write_summary(server->recorder, coordinator);
-    if (status != STATUS_OK && coordinator->verdict == STATUS_OK) {
-        coordinator_amend(coordinator, status, recorder_error(server->recorder), NULL);
-    }
+    server_note_record(server, recorder_write_summary(server->recorder, coordinator));
+    settle(server);
+    amend_by_record(server);
 }

@@ -37,9 +37,12 @@ struct server {
     struct ended ended;           // and those that have not
     struct history_entry restart; // to be noted, if is_again
     bool is_restart_noted;
-    bool is_again;    // somebody has begun the job in its run folder before
-    bool has_started; // some generation has trained
-    bool is_replaced; // another coordinator has taken over: this one writes nothing any more
+    bool has_looked;    // at the past in the folders
+    bool was_completed; // the run that goes on in its folder
+    bool was_lost;      // the run that it resumes: it has begun, and was not completed
+    bool is_again;      // somebody has begun the job in its run folder before
+    bool has_started;   // some generation has trained
+    bool is_replaced;   // another coordinator has taken over: this one writes nothing any more
     struct channel *channel;
     struct coordinator coordinator;
     struct attention attention;
@@ -105,6 +108,9 @@ void server_restore_job(struct server *server, const struct job *own);
 
 /* Notes how writing to the run folder went; the first failure ends the job. */
 void server_note_record(struct server *server, enum status status);
+
+/* For how long the disk may take what is on its way to it, at the end of the job. */
+uint64_t server_disk_patience_ms(const struct server *server);
 
 /* Ends the job if writing to the run folder has failed. */
 void server_check_record(struct server *server);

@@ -7,6 +7,7 @@
 #include "common/service/launch_number.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
+#include "common/thread/log_thread.h"
 #include "common/trace/trace.h"
 #include "common/transport/local_address.h"
 #include "common/transport/transport.h"
@@ -261,9 +262,11 @@ int main(int argc, char **argv)
         health_create(options.bind, options.health_port, &health) != STATUS_OK) {
         return EXIT_FAILED;
     }
+    (void)log_thread_begin(); // otherwise the log is as it was
     struct notify *notify = notify_create(getenv, health);
     enum status status = run(&options, notify);
     notify_stopping(notify);
     notify_destroy(notify);
+    log_thread_end();
     return (int)exit_code_of_member(status);
 }

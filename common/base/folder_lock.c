@@ -2,6 +2,7 @@
 #include "common/base/folder_lock.h"
 
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 #include "common/base/printable.h"
 
 #include <errno.h>
@@ -92,14 +93,6 @@ static void refuse(int fd, const char *folder)
               folder, holder[0] != '\0' ? holder : "which has just begun");
 }
 
-/* Between open and flock, a holder that ended may have removed the file. */
-static bool is_still_there(int fd, const char *path)
-{
-    struct stat ours, there;
-    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_ino == there.st_ino &&
-           ours.st_dev == there.st_dev;
-}
-
 /* ret_fd is -1 where the file system has no locks. */
 static enum status lock_file(const char *folder, const char *path, int *ret_fd)
 {
@@ -122,7 +115,8 @@ static enum status lock_file(const char *folder, const char *path, int *ret_fd)
             close(fd);
             return is_held ? STATUS_TIMED_OUT : STATUS_OK;
         }
-        if (is_still_there(fd, path)) {
+        if (new_file_is_at(fd,
+                           path)) { // if not, a holder that ended has removed the file meanwhile
             *ret_fd = fd;
             return STATUS_OK;
         }

@@ -20,10 +20,28 @@ static _Atomic int level_max = LOG_WARN;
 static _Atomic int64_t rank_of_process = LOG_RANK_NONE;
 
 static log_sink *_Atomic diverted;
+static log_output *_Atomic writer; // NULL: standard error
 
 void log_divert(log_sink *sink)
 {
     diverted = sink;
+}
+
+void log_write_by(log_output *output)
+{
+    writer = output;
+}
+
+/* Any failure but an interruption: there is nowhere to say that standard error is gone. */
+static void write_line(const char *line, size_t size)
+{
+    log_output *output = writer;
+    if (output != NULL) {
+        output(line, size);
+        return;
+    }
+    while (write(STDERR_FILENO, line, size) < 0 && errno == EINTR) {
+    }
 }
 
 void log_init(const char *role, enum log_level level)
@@ -110,7 +128,6 @@ void log_write(enum log_level level, const char *format, ...)
         // NOLINTNEXTLINE(bugprone-not-null-terminated-result): write(2) wants no terminator
         memcpy(line + size - strlen(CUT_MARK), CUT_MARK, strlen(CUT_MARK));
     }
-    while (write(STDERR_FILENO, line, size) < 0 && errno == EINTR) {
-    } // any other failure: there is nowhere to say that standard error is gone
+    write_line(line, size);
     errno = error;
 }

@@ -7,6 +7,7 @@
 #ifndef COMMON_BASE_LOG_H
 #define COMMON_BASE_LOG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
@@ -29,6 +30,11 @@ __attribute__((format(printf, 2, 3))) void log_write(enum log_level level, const
  * library, whose host hears of errors by its functions. */
 typedef void log_sink(enum log_level level, const char *sentence);
 void log_divert(log_sink *sink);
+
+/* From here on `output` writes lines, which end with a newline, in the place of standard error. Any
+ * thread calls it. NULL: standard error again. */
+typedef void log_output(const char *line, size_t size);
+void log_write_by(log_output *output);
 
 /* No line is written to standard error. */
 #define LOG_SILENT ((enum log_level) - 1)

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PATH_BYTES 4352
+
 int new_file_open(const char *path, bool replaces)
 {
     static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC;
@@ -60,16 +62,82 @@ enum status new_file_fill(const char *path, size_t bytes)
     return STATUS_IO;
 }
 
+/* To the disk. */
+static bool write_new(const char *path, const char *bytes, size_t size)
+{
+    int fd = new_file_open(path, true);
+    bool is_written = fd >= 0;
+    for (size_t at = 0; is_written && at < size;) {
+        ssize_t wrote = write(fd, bytes + at, size - at);
+        is_written = wrote > 0 || (wrote < 0 && errno == EINTR);
+        at += wrote > 0 ? (size_t)wrote : 0;
+    }
+    is_written = is_written && fsync(fd) == 0;
+    int error = errno;
+    if (fd >= 0 && close(fd) != 0 && is_written) {
+        is_written = false;
+        error = errno;
+    }
+    errno = error;
+    return is_written;
+}
+
+enum status new_file_replace(const char *path, const void *bytes, size_t size)
+{
+    char draft[PATH_BYTES];
+    if (snprintf(draft, sizeof(draft), "%s.part", path) >= (int)sizeof(draft)) {
+        errno = ENAMETOOLONG;
+        return STATUS_IO;
+    }
+    if (write_new(draft, bytes, size) && rename(draft, path) == 0) {
+        return STATUS_OK;
+    }
+    int error = errno;
+    unlink(draft);
+    errno = error;
+    return STATUS_IO;
+}
+
 int new_file_append(const char *path)
 {
     struct stat facts;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    static const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int fd = open(path, flags, 0666);
     if (fd >= 0 && (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1)) {
         close(fd);
         errno = ELOOP;
         return -1;
     }
+    errno = fd < 0 && errno == ENXIO ? ELOOP : errno; // a pipe that nobody reads
     return fd;
+}
+
+FILE *new_file_read(const char *path)
+{
+    struct stat facts;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        return NULL;
+    }
+    FILE *stream = NULL;
+    if (fstat(fd, &facts) == 0 && !S_ISREG(facts.st_mode)) {
+        errno = S_ISDIR(facts.st_mode) ? EISDIR : EINVAL;
+    } else {
+        stream = fdopen(fd, "r");
+    }
+    if (stream == NULL) {
+        int error = errno;
+        close(fd);
+        errno = error;
+    }
+    return stream;
+}
+
+bool new_file_is_at(int fd, const char *path)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
 }
 
 // What an NFS server makes of root, whose folders are its own nevertheless.

@@ -23,8 +23,20 @@ FILE *new_file_stream(const char *path, bool replaces);
  * full, it is removed again: STATUS_IO and errno. */
 enum status new_file_fill(const char *path, size_t bytes);
 
-/* Opens a file to append to, new or not, but no link of either kind: errno is ELOOP then. */
+/* Puts a file of these bytes in the place of `path`: it appears whole, once it is on the disk, or
+ * not at all. Meanwhile it is PATH.part. STATUS_IO and errno. */
+enum status new_file_replace(const char *path, const void *bytes, size_t size);
+
+/* Opens a file to append to, new or not, but no link of either kind, nor anything else that is no
+ * file: errno is ELOOP then. */
 int new_file_append(const char *path);
+
+/* Opens a file that is there for reading, and nothing else, such as a pipe, which would wait for
+ * its other end. NULL and errno. */
+FILE *new_file_read(const char *path);
+
+/* Whether an open file, or folder, still has this path, and not by a symbolic link. */
+bool new_file_is_at(int fd, const char *path);
 
 /* Whether the owner of a file is this user or root, whom nobody is safe from. */
 bool new_file_is_ours(uid_t owner);

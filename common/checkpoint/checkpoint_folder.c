@@ -89,16 +89,39 @@ enum status checkpoint_folder_open(const char *path, int *ret_folder, char *ret_
 
 bool checkpoint_folder_is_in_place(const char *path, int folder)
 {
-    struct stat opened, named;
-    return folder >= 0 && fstat(folder, &opened) == 0 && lstat(path, &named) == 0 &&
-           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+    return folder >= 0 && new_file_is_at(folder, path);
 }
 
-enum status checkpoint_folder_make_again(const char *path, int *folder, char *ret_error,
-                                         size_t error_size)
+/* Whether there is another folder than the one with this number, and it has checkpoints. */
+static bool has_others(const char *path, ino_t known)
+{
+    struct step_folder *folders = NULL;
+    struct stat facts;
+    size_t count = 0;
+    int folder = step_folder_open(AT_FDCWD, path);
+    bool is_other = folder >= 0 && fstat(folder, &facts) == 0 && facts.st_ino != known;
+    bool is_listed = is_other && step_folders_list(folder, &folders, &count) == STATUS_OK;
+    if (folder >= 0) {
+        close(folder);
+    }
+    free(folders);
+    return is_listed && count > 0;
+}
+
+enum status checkpoint_folder_make_again(const char *path, ino_t known, int *folder,
+                                         char *ret_error, size_t error_size)
 {
     if (*folder >= 0) {
         close(*folder);
+        *folder = -1;
+    }
+    if (has_others(path, known)) { // which would be removed as older ones
+        snprintf(ret_error, error_size,
+                 "somebody has put another folder in the place of %s, with checkpoints that this "
+                 "job has not written: they stay as they are; move it away",
+                 path);
+        errno = EEXIST;
+        return STATUS_IO;
     }
     enum status status = checkpoint_folder_open(path, folder, ret_error, error_size);
     if (status != STATUS_OK && errno == ENOENT) {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Makes the folder if need be, opens it, and removes what an earlier process has begun there and
  * not ended. The caller closes *ret_folder. On failure a sentence says why, errno is the disk's,
@@ -18,8 +19,9 @@ enum status checkpoint_folder_open(const char *path, int *ret_folder, char *ret_
 bool checkpoint_folder_is_in_place(const char *path, int folder);
 
 /* Closes *folder, which may be -1, and makes another one in its place, as checkpoint_folder_open
- * does. */
-enum status checkpoint_folder_make_again(const char *path, int *folder, char *ret_error,
-                                         size_t error_size);
+ * does. Checkpoints in a folder that is there are somebody else's, and then that fails, unless it
+ * has the inode `known`: a server of files that was restarted has it again. */
+enum status checkpoint_folder_make_again(const char *path, ino_t known, int *folder,
+                                         char *ret_error, size_t error_size);
 
 #endif

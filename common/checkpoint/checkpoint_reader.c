@@ -220,15 +220,6 @@ static enum status open_step(int parent, const char *parent_path, struct step_fo
     return status;
 }
 
-/* Whether somebody has removed it, or is about to: the manifest goes first. */
-static bool is_gone(int parent, const char *name)
-{
-    char manifest[STEP_FOLDER_BYTES + sizeof(MANIFEST_FILE) + 1];
-    struct stat facts;
-    snprintf(manifest, sizeof(manifest), "%s/" MANIFEST_FILE, name);
-    return fstatat(parent, manifest, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
-}
-
 /* What a look at the checkpoints says. */
 struct look {
     struct text *error, *notes; // borrowed
@@ -257,7 +248,7 @@ static enum status try_newest(int parent, const char *path, uint64_t before,
         }
         status = open_step(parent, path, folders[i], ret_reader, reason);
         if (status != STATUS_OK) {
-            look->has_changed = look->has_changed || is_gone(parent, name);
+            look->has_changed = look->has_changed || step_folder_was_removed(parent, name);
             add(notes, "%s%s/%s is passed over: %s", notes->at > 0 ? "\n" : "", path, name, reason);
             if (error->at == 0) {
                 add(error, "%s/%s: %s", path, name, reason);

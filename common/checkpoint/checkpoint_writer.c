@@ -32,13 +32,15 @@ struct written {
 struct checkpoint_writer {
     char *path; // owns; of the folder, for errors
     int folder;
+    ino_t inode; // of the folder
     uint32_t keep;
     int step_folder; // -1: nothing is begun
     uint64_t step;
     struct written *vectors; // owns; of the checkpoint that is begun
     uint32_t vector_count, vector_room;
+    uint64_t good;      // step of the last whole one; 0: none, or it was removed
     bool is_moved;      // the folder, and it was not made again
-    bool has_move_news; // of that, which nobody has taken
+    bool has_move_news; // of that, or of the last whole one, which nobody has taken
     char error[ERROR_BYTES];
 };
 
@@ -63,6 +65,14 @@ void checkpoint_abandon(struct checkpoint_writer *writer)
     }
 }
 
+static void note_inode(struct checkpoint_writer *writer)
+{
+    struct stat facts;
+    if (fstat(writer->folder, &facts) == 0) {
+        writer->inode = facts.st_ino;
+    }
+}
+
 /* Looks for the folder. False: it is not in its place. */
 static bool look(struct checkpoint_writer *writer)
 {
@@ -70,6 +80,19 @@ static bool look(struct checkpoint_writer *writer)
     writer->has_move_news = writer->has_move_news || (!is_in_place && !writer->is_moved);
     writer->is_moved = !is_in_place;
     return is_in_place;
+}
+
+/* Looks for the last whole one: whoever names it has to know that somebody has removed it. */
+static void look_for_good(struct checkpoint_writer *writer)
+{
+    char name[STEP_FOLDER_BYTES], old[STEP_FOLDER_BYTES];
+    step_folder_name((struct step_folder){writer->good, STEP_FOLDER_WHOLE}, name);
+    step_folder_name((struct step_folder){writer->good, STEP_FOLDER_OLD}, old);
+    if (writer->good > 0 && step_folder_was_removed(writer->folder, name) &&
+        step_folder_was_removed(writer->folder, old)) {
+        writer->good = 0;
+        writer->has_move_news = true;
+    }
 }
 
 /* The disk has failed: says so, and abandons the checkpoint. `file` may be "". */
@@ -83,7 +106,9 @@ static enum status fail(struct checkpoint_writer *writer, const char *what, cons
              writer->path, name, file[0] != '\0' ? "/" : "", file, strerrordesc_np(error),
              step_folder_advice(error));
     checkpoint_abandon(writer);
-    (void)look(writer);
+    if (look(writer)) {
+        look_for_good(writer);
+    }
     errno = error;
     return STATUS_IO;
 }
@@ -130,6 +155,7 @@ enum status checkpoint_writer_open(const char *folder, uint32_t keep,
         checkpoint_writer_close(writer);
         return status;
     }
+    note_inode(writer);
     *ret_writer = writer;
     return STATUS_OK;
 }
@@ -160,10 +186,11 @@ enum status checkpoint_begin(struct checkpoint_writer *writer, uint64_t step)
     checkpoint_abandon(writer);
     writer->step = step;
     if (!look(writer)) {
-        if (checkpoint_folder_make_again(writer->path, &writer->folder, writer->error,
-                                         sizeof(writer->error)) != STATUS_OK) {
+        if (checkpoint_folder_make_again(writer->path, writer->inode, &writer->folder,
+                                         writer->error, sizeof(writer->error)) != STATUS_OK) {
             return STATUS_IO;
         }
+        note_inode(writer);
         writer->is_moved = false;
         writer->has_move_news = true;
     }
@@ -407,6 +434,7 @@ static enum status publish(struct checkpoint_writer *writer)
     close(writer->step_folder);
     writer->step_folder = -1;
     checkpoint_abandon(writer); // forgets the vectors
+    writer->good = writer->step;
     if (!step_folder_sync(writer->folder)) {
         return fail(writer, "publish", "");
     }

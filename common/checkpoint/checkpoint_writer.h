@@ -37,7 +37,8 @@ void checkpoint_writer_close(struct checkpoint_writer *writer);
 const char *checkpoint_writer_error(const struct checkpoint_writer *writer);
 
 /* Whether news have come since the last call: the folder was found to be moved or removed, and the
- * checkpoints with it, or it was made again after that. */
+ * checkpoints with it, or it was made again after that; or the last one was removed, which is
+ * looked for when another one has failed. */
 bool checkpoint_writer_take_move(struct checkpoint_writer *writer);
 
 /* Begins the checkpoint of a step; abandons one that was begun. Makes the folder again if it is not

@@ -222,6 +222,19 @@ bool step_folder_remove(int parent, const char *name)
     return is_gone && unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
+bool step_folder_was_removed(int parent, const char *path)
+{
+    struct stat facts;
+    int folder = step_folder_open(parent, path);
+    if (folder < 0) {
+        return errno == ENOENT;
+    }
+    bool was_removed =
+        fstatat(folder, MANIFEST_FILE, &facts, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+    close(folder);
+    return was_removed;
+}
+
 const char *step_folder_advice(int error)
 {
     switch (error) {

@@ -45,6 +45,10 @@ bool step_folder_sync_name(int folder);
  * if there is none; false and errno. */
 bool step_folder_remove(int parent, const char *name);
 
+/* Whether somebody has removed a checkpoint, or is about to: its manifest goes first. `path` is in
+ * an open folder, or AT_FDCWD. */
+bool step_folder_was_removed(int parent, const char *path);
+
 /* What an error of a disk means to the user, and what to do. Static text. */
 const char *step_folder_advice(int error);
 

@@ -43,7 +43,7 @@ static const char *const may_differ[] = {
     "coordinator-role",
 };
 
-static bool may_change(const char *name, const struct job *job)
+bool job_option_may_change(const char *name, const struct job *job)
 {
     // A code is of the part that one shard has: others have other codes.
     bool is_of_shards = strcmp(name, "servers") == 0 || strcmp(name, "server-threads") == 0;
@@ -96,7 +96,7 @@ enum status job_check_resume(const char *saved, const struct job *job, char *ret
         if (!find_value(saved, row->name, before)) {
             snprintf(before, sizeof(before), "%s", row->fallback);
         }
-        if (is_same(row, before, now) || may_change(row->name, job)) {
+        if (is_same(row, before, now) || job_option_may_change(row->name, job)) {
             continue;
         }
         bool is_less = strcmp(row->name, "epochs") == 0;

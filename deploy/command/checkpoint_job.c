@@ -2,14 +2,13 @@
 #include "deploy/command/checkpoint_job.h"
 
 #include "common/base/log.h"
-#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/step_folders.h"
 #include "common/job/job_text.h"
 #include "deploy/system/process.h"
 #include "deploy/system/process_run.h"
 #include "deploy/system/programs.h"
 
-#include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,14 +54,12 @@ enum status checkpoint_job_open(const char *folder, struct checkpoint_reader **r
 
 bool checkpoint_job_was_removed(const struct checkpoint_reader *checkpoint, unsigned tries)
 {
-    char manifest[PATH_MAX];
-    snprintf(manifest, sizeof(manifest), "%.4000s/" MANIFEST_FILE, checkpoint_path(checkpoint));
-    bool is_gone = access(manifest, F_OK) != 0 && errno == ENOENT;
-    if (is_gone && tries < TRIES_MAX) {
+    bool was_removed = step_folder_was_removed(AT_FDCWD, checkpoint_path(checkpoint));
+    if (was_removed && tries < TRIES_MAX) {
         log_warn("%s was removed while it was read; looking for a newer one",
                  checkpoint_path(checkpoint));
     }
-    return is_gone && tries < TRIES_MAX;
+    return was_removed && tries < TRIES_MAX;
 }
 
 enum status checkpoint_job_read(const struct checkpoint_reader *checkpoint, struct job *ret_job)

@@ -1,57 +1,59 @@
 /* Keeps the results that a generation of a job has begun with. */
 #include "ps-server/checkpoint/beginning.h"
 
+#include "common/base/log.h"
 #include "common/base/new_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define PATH_BYTES 4200
 
-static void path_of(const char *folder, const char *end, char ret_path[PATH_BYTES])
-{
-    snprintf(ret_path, PATH_BYTES, "%.4096s/" BEGINNING_FILE "%s", folder, end);
-}
+struct beginning {
+    char *folder; // owned
+    uint64_t step;
+    json_t *part; // owned
+};
 
-/* The tree has it for the call alone. */
-static bool dump(FILE *file, uint64_t step, const json_t *part)
+static void path_of(const char *folder, char ret_path[PATH_BYTES])
 {
-    json_t *copy = json_deep_copy(part);
-    json_t *tree =
-        copy != NULL ? json_pack("{s:I, s:o}", "step", (json_int_t)step, "part", copy) : NULL;
-    bool is_written = tree != NULL && json_dumpf(tree, file, JSON_REAL_PRECISION(17)) == 0 &&
-                      fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    json_decref(tree);
-    return is_written;
+    snprintf(ret_path, PATH_BYTES, "%.4096s/" BEGINNING_FILE, folder);
 }
 
 enum status beginning_write(const char *folder, uint64_t step, const json_t *part)
 {
-    char path[PATH_BYTES], draft[PATH_BYTES];
-    path_of(folder, "", path);
-    path_of(folder, ".part", draft);
-    FILE *file = new_file_stream(draft, true);
-    bool is_written = file != NULL && dump(file, step, part);
-    if (file != NULL && fclose(file) != 0) {
-        is_written = false;
-    }
-    if (is_written && rename(draft, path) == 0) {
-        return STATUS_OK;
+    char path[PATH_BYTES];
+    path_of(folder, path);
+    json_t *copy = json_deep_copy(part);
+    json_t *tree =
+        copy != NULL ? json_pack("{s:I, s:o}", "step", (json_int_t)step, "part", copy) : NULL;
+    char *text = tree != NULL ? json_dumps(tree, JSON_REAL_PRECISION(17)) : NULL;
+    enum status status = STATUS_IO;
+    if (text != NULL) {
+        status = new_file_replace(path, text, strlen(text));
+    } else {
+        errno = ENOMEM;
     }
     int error = errno;
-    unlink(draft);
+    free(text);
+    json_decref(tree);
     errno = error;
-    return STATUS_IO;
+    return status;
 }
 
 enum status beginning_read(const char *folder, uint64_t step, const struct job *job,
                            struct job_part *ret_part)
 {
     char path[PATH_BYTES], error[1024];
-    path_of(folder, "", path);
-    json_t *tree = json_load_file(path, 0, NULL);
+    path_of(folder, path);
+    FILE *file = new_file_read(path);
+    json_t *tree = file != NULL ? json_loadf(file, 0, NULL) : NULL;
+    if (file != NULL) {
+        fclose(file);
+    }
     const json_t *part = json_object_get(tree, "part");
     json_int_t of = json_integer_value(json_object_get(tree, "step"));
     enum status status = STATUS_INVALID;
@@ -60,4 +62,36 @@ enum status beginning_read(const char *folder, uint64_t step, const struct job *
     }
     json_decref(tree);
     return status == STATUS_OK || status == STATUS_NO_MEMORY ? status : STATUS_INVALID;
+}
+
+struct beginning *beginning_create(const char *folder, uint64_t step, const json_t *part)
+{
+    struct beginning *beginning = calloc(1, sizeof(*beginning));
+    if (beginning == NULL) {
+        return NULL;
+    }
+    *beginning = (struct beginning){strdup(folder), step, json_deep_copy(part)};
+    if (beginning->folder == NULL || beginning->part == NULL) {
+        beginning_destroy(beginning);
+        return NULL;
+    }
+    return beginning;
+}
+
+void beginning_destroy(struct beginning *beginning)
+{
+    free(beginning->folder);
+    json_decref(beginning->part);
+    free(beginning);
+}
+
+void beginning_note(void *data)
+{
+    struct beginning *beginning = data;
+    if (beginning_write(beginning->folder, beginning->step, beginning->part) != STATUS_OK) {
+        log_warn("cannot write %s/" BEGINNING_FILE ": %m; a coordinator that has to take over does "
+                 "not know what was before step %llu",
+                 beginning->folder, (unsigned long long)beginning->step);
+    }
+    beginning_destroy(beginning);
 }

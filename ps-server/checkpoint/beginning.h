@@ -23,4 +23,12 @@ enum status beginning_write(const char *folder, uint64_t step, const json_t *par
 enum status beginning_read(const char *folder, uint64_t step, const struct job *job,
                            struct job_part *ret_part);
 
+/* What is to be noted later, on a thread that may wait for the disk. Copies; NULL: no memory. */
+struct beginning;
+struct beginning *beginning_create(const char *folder, uint64_t step, const json_t *part);
+void beginning_destroy(struct beginning *beginning);
+
+/* Notes it, and ends it. What cannot be written is logged, and does no harm otherwise. */
+void beginning_note(void *beginning);
+
 #endif

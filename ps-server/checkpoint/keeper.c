@@ -26,10 +26,11 @@ struct keeper {
     struct keeper_options options;
     struct checkpoint_reader *reader; // NULL: the job begins, or goes on from memory
     bool has_part;
-    struct job_part part; // of what the job goes on from
-    uint32_t passed_over; // checkpoints on the way to it
-    bool writes;          // checkpoints, by the saver
-    float *piece;         // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
+    struct job_part part;    // of what the job goes on from
+    uint32_t passed_over;    // checkpoints on the way to it
+    bool writes;             // checkpoints, by the saver
+    char folder[PATH_BYTES]; // of checkpoints, in the run folder
+    float *piece;            // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
 
     // Which nobody was told yet.
     struct memory_news *news; // (news_capacity), owned; the oldest first
@@ -175,6 +176,7 @@ enum status keeper_create(const struct keeper_options *options, struct keeper **
         return STATUS_NO_MEMORY;
     }
     keeper->options = *options;
+    snprintf(keeper->folder, sizeof(keeper->folder), "%.4096s/checkpoint", options->folder);
     keeper->news_capacity = options->member_count * SNAPSHOT_CREDITS + 2;
     keeper->news = calloc(keeper->news_capacity, sizeof(*keeper->news));
     enum status status = keeper->news != NULL ? find_beginning(keeper) : STATUS_NO_MEMORY;
@@ -206,19 +208,15 @@ uint64_t keeper_begin_step(const struct keeper *keeper)
     return keeper->has_part ? keeper->part.resume.step : 0;
 }
 
-void keeper_note_beginning(const struct keeper *keeper)
+struct beginning *keeper_beginning(const struct keeper *keeper)
 {
     const struct keeper_options *options = &keeper->options;
     if (!keeper->has_part || options->folder[0] == '\0') {
-        return;
+        return NULL;
     }
     const json_t *part = keeper->reader != NULL ? checkpoint_job_part(keeper->reader)
                                                 : vault_job_part(options->vault);
-    if (beginning_write(options->folder, keeper->part.resume.step, part) != STATUS_OK) {
-        log_warn("cannot write %s/" BEGINNING_FILE ": %m; a coordinator that has to take over does "
-                 "not know what was before step %llu",
-                 options->folder, (unsigned long long)keeper->part.resume.step);
-    }
+    return beginning_create(options->folder, keeper->part.resume.step, part);
 }
 
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
@@ -232,15 +230,9 @@ void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
     results_go_on(&coordinator->results, &keeper->part.results);
 }
 
-static void folder_of(const struct keeper *keeper, char ret_path[PATH_BYTES])
-{
-    snprintf(ret_path, PATH_BYTES, "%.4096s/checkpoint", keeper->options.folder);
-}
-
 enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator)
 {
     const struct keeper_options *options = &keeper->options;
-    char folder[PATH_BYTES];
     if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
         return STATUS_OK;
     }
@@ -249,9 +241,8 @@ enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coor
         coordinator->checkpointing.has_rest = true;
         return STATUS_OK;
     }
-    folder_of(keeper, folder);
     const struct saver_options saver = {
-        .folder = folder,
+        .folder = keeper->folder,
         .keep = options->job->keep,
         .member_count = options->member_count,
         .wake = options->wake,
@@ -463,9 +454,7 @@ static void take_news_of_disk(struct keeper *keeper, struct coordinator *coordin
     if (coordinator->checkpointing.has_rest && !is_busy) {
         checkpointing_note_free(coordinator, now_ms);
     }
-    char folder[PATH_BYTES];
-    folder_of(keeper, folder);
-    disk_watch_look(keeper->options.watch, coordinator, folder, has_moved, now_ms);
+    disk_watch_look(keeper->options.watch, coordinator, keeper->folder, has_moved, now_ms);
 }
 
 void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)

@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/job/job.h"
+#include "ps-server/checkpoint/beginning.h"
 #include "ps-server/checkpoint/disk_watch.h"
 #include "ps-server/checkpoint/job_part.h"
 #include "ps-server/checkpoint/saver.h"
@@ -40,9 +41,9 @@ void keeper_destroy(struct keeper *keeper); // what is queued stays with the sav
 /* How many steps of the job are behind what it goes on from; 0: it begins. */
 uint64_t keeper_begin_step(const struct keeper *keeper);
 
-/* Training begins: notes what it goes on from in the run folder, for a coordinator that might have
- * to take over: beginning.h. What cannot be written is said, and does no harm otherwise. */
-void keeper_note_beginning(const struct keeper *keeper);
+/* Training begins: what is to be noted in the run folder of what it goes on from, for a coordinator
+ * that might have to take over. NULL: nothing. The caller ends it. */
+struct beginning *keeper_beginning(const struct keeper *keeper);
 
 /* What the coordinator begins with: hands the results so far over to it. Of a job that begins:
  * nothing. */

@@ -1,22 +1,21 @@
 /* Queues work for the checkpoint writer, which a thread calls. */
 #include "ps-server/checkpoint/saver.h"
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/channel/snapshot.h"
+#include "common/thread/task_thread.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 // Tasks beside pieces: a checkpoint that is given up, and the beginning of the next, and their
 // ends.
 #define TASKS_BESIDE 16
 
-enum task_kind { TASK_BEGIN, TASK_STORE, TASK_COMMIT, TASK_ABANDON, TASK_LEAVE };
+enum task_kind { TASK_BEGIN, TASK_STORE, TASK_COMMIT, TASK_ABANDON };
 
 struct task {
     enum task_kind kind;
@@ -32,16 +31,11 @@ struct task {
 struct saver {
     struct saver_options options;
     struct checkpoint_writer *writer; // the thread's
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed; // something is to be done
-    pthread_cond_t idle;    // nothing is left to be done, or the thread has left
-    struct task *tasks;     // (capacity), a ring
-    struct saver_news *news;
+    struct task_thread *thread;
+    pthread_mutex_t mutex;   // of what follows
+    struct saver_news *news; // (capacity), a ring
     uint32_t capacity;
-    uint32_t task_head, task_count, news_head, news_count;
-    bool is_at_work;  // on a task
-    bool has_left;    // the thread
+    uint32_t news_head, news_count;
     bool is_forsaken; // its owner, whom it would wake, is gone
 
     // The thread's.
@@ -135,8 +129,10 @@ static void commit(struct saver *saver, const struct task *task)
     }
 }
 
-static bool run_task(struct saver *saver, const struct task *task)
+static void run_task(void *context, void *data)
 {
+    struct saver *saver = context;
+    struct task *task = data;
     switch (task->kind) {
     case TASK_BEGIN:
         begin(saver, task);
@@ -151,65 +147,29 @@ static bool run_task(struct saver *saver, const struct task *task)
         checkpoint_abandon(saver->writer);
         tell_end(saver, STATUS_INTERRUPTED);
         break;
-    case TASK_LEAVE:
-        return false;
     }
-    return true;
-}
-
-static void *run(void *data)
-{
-    struct saver *saver = data;
-    bool goes_on = true;
-    pthread_setname_np(pthread_self(), "checkpoints");
-    while (goes_on) {
-        pthread_mutex_lock(&saver->mutex);
-        saver->is_at_work = false;
-        while (saver->task_count == 0) {
-            pthread_cond_broadcast(&saver->idle);
-            pthread_cond_wait(&saver->changed, &saver->mutex);
-        }
-        saver->is_at_work = true;
-        struct task task = saver->tasks[saver->task_head];
-        saver->task_head = (saver->task_head + 1) % saver->capacity;
-        saver->task_count--;
-        pthread_mutex_unlock(&saver->mutex);
-        goes_on = run_task(saver, &task);
-        task_finish(&task);
-    }
-    pthread_mutex_lock(&saver->mutex);
-    saver->has_left = true;
-    pthread_cond_broadcast(&saver->idle);
-    pthread_mutex_unlock(&saver->mutex);
-    return NULL;
+    task_finish(task);
 }
 
 /* Takes the task. */
 static void add(struct saver *saver, const struct task *task)
 {
-    pthread_mutex_lock(&saver->mutex);
-    assert(saver->task_count < saver->capacity);
-    saver->tasks[(saver->task_head + saver->task_count++) % saver->capacity] = *task;
-    pthread_cond_signal(&saver->changed);
-    pthread_mutex_unlock(&saver->mutex);
+    bool is_queued = task_thread_add(saver->thread, task);
+    assert(is_queued);
+    (void)is_queued;
 }
 
 bool saver_is_busy(struct saver *saver)
 {
-    pthread_mutex_lock(&saver->mutex);
-    bool is_busy = saver->task_count > 0 || saver->is_at_work;
-    pthread_mutex_unlock(&saver->mutex);
-    return is_busy;
+    return task_thread_is_busy(saver->thread, NULL);
 }
 
-/* A condition whose waits end by the clock that the process has. */
-static void init_condition(pthread_cond_t *condition)
+static void finish(struct saver *saver)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
+    checkpoint_writer_close(saver->writer);
+    pthread_mutex_destroy(&saver->mutex);
+    free(saver->news);
+    free(saver);
 }
 
 enum status saver_create(const struct saver_options *options, struct saver **ret_saver)
@@ -227,55 +187,25 @@ enum status saver_create(const struct saver_options *options, struct saver **ret
     saver->options.folder = NULL;
     // Pieces of a checkpoint that was given up may still wait when those of the next one come.
     saver->capacity = 2 * options->member_count * SNAPSHOT_CREDITS + TASKS_BESIDE;
-    saver->tasks = calloc(saver->capacity, sizeof(*saver->tasks));
     saver->news = calloc(saver->capacity, sizeof(*saver->news));
     pthread_mutex_init(&saver->mutex, NULL);
-    pthread_cond_init(&saver->changed, NULL);
-    init_condition(&saver->idle);
-    if (saver->tasks == NULL || saver->news == NULL ||
-        pthread_create(&saver->thread, NULL, run, saver) != 0) {
+    const struct task_thread_options thread = {.name = "checkpoints",
+                                               .capacity = saver->capacity,
+                                               .task_bytes = sizeof(struct task),
+                                               .run = run_task,
+                                               .context = saver};
+    if (saver->news == NULL || task_thread_create(&thread, &saver->thread) != STATUS_OK) {
         log_error("cannot start the thread that writes checkpoints");
-        checkpoint_writer_close(saver->writer);
-        free(saver->tasks);
-        free(saver->news);
-        free(saver);
+        finish(saver);
         return STATUS_NO_MEMORY;
     }
     *ret_saver = saver;
     return STATUS_OK;
 }
 
-static struct timespec deadline(uint64_t patience_ms)
-{
-    uint64_t until_ms = clock_now_ms() + patience_ms;
-    return (struct timespec){.tv_sec = (time_t)(until_ms / 1000),
-                             .tv_nsec = (long)(until_ms % 1000) * 1000000};
-}
-
 void saver_await_idle(struct saver *saver, uint64_t patience_ms)
 {
-    const struct timespec until = deadline(patience_ms);
-    int error = 0;
-    pthread_mutex_lock(&saver->mutex);
-    while ((saver->task_count > 0 || saver->is_at_work) && error == 0) {
-        error = pthread_cond_timedwait(&saver->idle, &saver->mutex, &until);
-    }
-    pthread_mutex_unlock(&saver->mutex);
-}
-
-/* Whether the thread leaves in time. */
-static bool await_leave(struct saver *saver, uint64_t patience_ms)
-{
-    const struct timespec until = deadline(patience_ms);
-    int error = 0;
-    pthread_mutex_lock(&saver->mutex);
-    while (!saver->has_left && error == 0) {
-        error = pthread_cond_timedwait(&saver->idle, &saver->mutex, &until);
-    }
-    bool has_left = saver->has_left;
-    saver->is_forsaken = !has_left;
-    pthread_mutex_unlock(&saver->mutex);
-    return has_left;
+    (void)task_thread_await_idle(saver->thread, patience_ms);
 }
 
 bool saver_destroy(struct saver *saver, uint64_t patience_ms)
@@ -283,19 +213,13 @@ bool saver_destroy(struct saver *saver, uint64_t patience_ms)
     if (saver == NULL) {
         return true;
     }
-    add(saver, &(struct task){.kind = TASK_LEAVE});
-    if (!await_leave(saver, patience_ms)) {
-        pthread_detach(saver->thread);
+    if (!task_thread_destroy(saver->thread, patience_ms)) {
+        pthread_mutex_lock(&saver->mutex);
+        saver->is_forsaken = true;
+        pthread_mutex_unlock(&saver->mutex);
         return false;
     }
-    pthread_join(saver->thread, NULL);
-    checkpoint_writer_close(saver->writer);
-    pthread_cond_destroy(&saver->changed);
-    pthread_cond_destroy(&saver->idle);
-    pthread_mutex_destroy(&saver->mutex);
-    free(saver->tasks);
-    free(saver->news);
-    free(saver);
+    finish(saver);
     return true;
 }
 

@@ -80,17 +80,6 @@ static char *read_lines(FILE *from, uint64_t step, const struct tally *tally, si
     return kept;
 }
 
-static bool write_draft(const char *path, const char *text, size_t size)
-{
-    FILE *file = new_file_stream(path, true);
-    if (file == NULL) {
-        return false;
-    }
-    bool is_written = fwrite(text, 1, size, file) == size && fflush(file) == 0;
-    is_written = is_written && fsync(fileno(file)) == 0;
-    return fclose(file) == 0 && is_written;
-}
-
 /* Needs no room: what stays is a part of what is there. */
 static bool cut_in_place(const char *path, const char *text, size_t size)
 {
@@ -111,22 +100,18 @@ static bool cut_in_place(const char *path, const char *text, size_t size)
 static enum status cut_metrics(const char *from, const char *folder, uint64_t step,
                                const struct tally *tally)
 {
-    char source[PATH_BYTES], target[PATH_BYTES], draft[PATH_BYTES];
+    char source[PATH_BYTES], target[PATH_BYTES];
     size_t size;
     path_of(from, "metrics.jsonl", source);
     path_of(folder, "metrics.jsonl", target);
-    path_of(folder, "metrics.jsonl.part", draft);
-    FILE *in = fopen(source, "re");
+    FILE *in = new_file_read(source);
     if (in == NULL) {
         return errno == ENOENT ? STATUS_OK : STATUS_IO;
     }
     char *kept = read_lines(in, step, tally, &size);
     fclose(in);
-    bool is_written = kept != NULL && write_draft(draft, kept, size) && rename(draft, target) == 0;
+    bool is_written = kept != NULL && new_file_replace(target, kept, size) == STATUS_OK;
     int error = errno;
-    if (!is_written) {
-        unlink(draft);
-    }
     if (!is_written && kept != NULL && (error == ENOSPC || error == EDQUOT) &&
         strcmp(source, target) == 0) {
         is_written = cut_in_place(target, kept, size);
@@ -144,7 +129,7 @@ enum status continuation_read(const char *folder, uint32_t first, uint32_t count
     size_t size = 0;
     path_of(folder, "metrics.jsonl", path);
     memset(ret_lines, 0, count * sizeof(*ret_lines));
-    FILE *file = fopen(path, "re");
+    FILE *file = new_file_read(path);
     if (file == NULL) {
         return errno == ENOENT ? STATUS_OK : STATUS_IO;
     }

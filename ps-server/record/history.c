@@ -34,7 +34,12 @@ static json_t *read_summary(const char *folder)
 {
     char path[PATH_BYTES];
     path_of(folder, "summary.json", path);
-    return json_load_file(path, 0, NULL);
+    FILE *file = new_file_read(path);
+    json_t *summary = file != NULL ? json_loadf(file, 0, NULL) : NULL;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return summary;
 }
 
 bool history_is_complete(const char *folder)
@@ -62,7 +67,7 @@ static void read_lines(const char *folder, void (*take)(void *context, json_t *l
 {
     char path[PATH_BYTES], text[LINE_BYTES];
     path_of(folder, HISTORY_FILE, path);
-    FILE *file = fopen(path, "re");
+    FILE *file = new_file_read(path);
     while (file != NULL && fgets(text, sizeof(text), file) != NULL) {
         json_t *line = json_loads(text, 0, NULL);
         if (json_is_object(line)) {
@@ -104,7 +109,7 @@ void history_complete_entry(const char *folder, struct history_entry *entry)
 /* Whether a process was killed while it wrote the last line. */
 static bool ends_within_a_line(const char *path)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = new_file_read(path);
     bool is_cut = file != NULL && fseek(file, -1, SEEK_END) == 0 && fgetc(file) != '\n';
     if (file != NULL) {
         fclose(file);

@@ -4,6 +4,8 @@
 
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
+#include "common/job/job_resume.h"
+#include "common/job/job_text.h"
 #include "common/optimizer/groups.h"
 
 #include <math.h>
@@ -199,4 +201,39 @@ json_t *job_record_json(const struct coordinator *coordinator, const struct job 
                      "options", options_json(coordinator, given), "members", members, "choices",
                      choices_json(coordinator), "classes", classes_json(coordinator),
                      "normalization", normalization_json(coordinator));
+}
+
+/* Whether two values are written alike. Takes `value`. */
+static bool is_alike(const json_t *saved, json_t *value)
+{
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(9);
+    char *before = json_dumps(saved, flags), *now = json_dumps(value, flags);
+    bool is_alike = before == NULL || now == NULL || strcmp(before, now) == 0;
+    free(before);
+    free(now);
+    json_decref(value);
+    return is_alike;
+}
+
+/* Whether it may have another value in a job.json of the same job. A program of its own may have
+ * said what makes updates. */
+static bool may_change(const char *name, const struct job *given)
+{
+    bool is_said = job_option_is_of_optimizer(name) || strcmp(name, "compress") == 0;
+    return job_option_may_change(name, given) || strcmp(name, "epochs") == 0 ||
+           (is_said && job_is_external(given));
+}
+
+const char *job_record_stranger(const json_t *record, const struct job *given)
+{
+    const json_t *options = json_object_get(record, "options");
+    for (size_t i = 0; i < job_option_count; i++) {
+        const struct option *row = &job_options[i];
+        const json_t *saved = json_object_get(options, row->name); // NULL: of another version
+        if (saved != NULL && !may_change(row->name, given) &&
+            !is_alike(saved, option_json(row, given))) {
+            return row->name;
+        }
+    }
+    return NULL;
 }

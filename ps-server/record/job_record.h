@@ -12,6 +12,10 @@
 json_t *job_record_json(const struct coordinator *coordinator, const struct job *given,
                         const char *program);
 
+/* The name of an option that says that a job.json is of another job: it may not change when a job
+ * is resumed, and has another value than in `given`. NULL: there is none. */
+const char *job_record_stranger(const json_t *record, const struct job *given);
+
 /* In whose order gradients were added up. */
 const char *job_record_bits_of(const struct job *job);
 

@@ -4,6 +4,7 @@
 #include "common/channel/report_sum.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* Lines of a rank after so many reports, if its first `first` lines have one report each. */
@@ -57,13 +58,13 @@ uint64_t metrics_interval(const struct metrics *metrics, uint64_t step)
 }
 
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
-                 uint64_t now_ms)
+                 double seconds)
 {
     struct metrics_line *line = &metrics->lines[rank];
     report_sum_add(&line->report, message->report);
     line->step = message->step;
     line->epoch = message->report->epoch;
-    line->now_ms = now_ms;
+    line->seconds = seconds;
     line->is_restored = line->is_restored || message->report->is_repeated;
     uint64_t interval = metrics_interval(metrics, message->step);
     return message->step / interval > line->written_step / interval;
@@ -73,6 +74,26 @@ static uint64_t part_of(uint64_t sum, double part)
 {
     double value = (double)sum * part;
     return value < (double)UINT64_MAX ? (uint64_t)value : UINT64_MAX;
+}
+
+struct wire_report metrics_copied(const struct results_rank *rank)
+{
+    return (struct wire_report){.steps = rank->steps,
+                                .images = rank->images,
+                                .images_dropped = rank->images_dropped,
+                                .loss_sum = rank->loss_sum,
+                                .compute_ns = rank->compute_ns,
+                                .exchange_wait_ns = rank->exchange_wait_ns,
+                                .input_wait_ns = rank->input_wait_ns,
+                                .total_ns = rank->total_ns,
+                                .copy_ns = rank->copy_ns,
+                                .wire_ns = rank->wire_ns,
+                                .bytes_sent = rank->bytes_sent,
+                                .bytes_received = rank->bytes_received,
+                                .epoch = rank->epoch,
+                                .rate = (double)NAN,
+                                .staleness_sum = (double)NAN,
+                                .is_repeated = true};
 }
 
 bool metrics_rest(const struct wire_report *report, uint64_t steps, double loss_steps,

@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/channel/wire.h"
+#include "ps-server/coordinator/results.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +23,7 @@
 struct metrics_line {
     struct wire_report report; // steps == 0: nothing
     uint64_t step, epoch;      // of the last report
-    uint64_t now_ms;           // when it came
+    double seconds;            // of the job, when it came
     uint64_t written_step;     // of the last line
     bool is_restored;          // partly of sums that were kept: see metrics_rest
 };
@@ -47,7 +48,11 @@ uint64_t metrics_interval(const struct metrics *metrics, uint64_t step);
 
 /* Adds a REPORT of an interval. True if a line is due: see metrics_take. */
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
-                 uint64_t now_ms);
+                 double seconds);
+
+/* What a copy of a job has of a rank, in sum. It does not have rates, nor how stale gradients were.
+ */
+struct wire_report metrics_copied(const struct results_rank *rank);
 
 /* What a sum of reports has besides `steps` of its steps, which lines have. `loss_steps`: the sum
  * of the losses of these steps, each the mean of its images. Of all other sums the rest has its

@@ -12,8 +12,13 @@
 enum status metrics_file_open(struct metrics_file *file, const char *path, bool goes_on)
 {
     metrics_file_close(file);
-    file->fd = goes_on ? new_file_append(path) : new_file_open(path, true);
+    file->fd = goes_on ? new_file_append(path) : new_file_open(path, false);
     return file->fd >= 0 ? STATUS_OK : STATUS_IO;
+}
+
+bool metrics_file_is_in_place(const struct metrics_file *file, const char *path)
+{
+    return new_file_is_at(file->fd, path);
 }
 
 void metrics_file_close(struct metrics_file *file)

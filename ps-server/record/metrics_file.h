@@ -17,9 +17,13 @@ struct metrics_file {
 
 static const struct metrics_file metrics_file_closed = {-1};
 
-/* Opens a new file in the place of what is there, or the one that is there to go on with it.
- * STATUS_IO and errno. */
+/* Opens a new file, where nothing may be, or the one that is there to go on with it. STATUS_IO and
+ * errno. */
 enum status metrics_file_open(struct metrics_file *file, const char *path, bool goes_on);
+
+/* Whether the open file still has this path. */
+bool metrics_file_is_in_place(const struct metrics_file *file, const char *path);
+
 void metrics_file_close(struct metrics_file *file); // also where it is not open
 
 /* Appends a line. STATUS_IO and errno: nothing of it is there. */

@@ -1,108 +1,185 @@
-/* Writes the files of a run folder: job.json, metrics.jsonl, details.json and summary.json. */
+/* Hands what is to be written to the record writer, which a thread calls. */
 #include "ps-server/record/recorder.h"
 
 #include "common/base/log.h"
-#include "common/base/new_file.h"
+#include "common/channel/report_sum.h"
+#include "common/thread/task_thread.h"
 #include "ps-server/coordinator/generation.h"
-#include "ps-server/record/continuation.h"
 #include "ps-server/record/job_record.h"
 #include "ps-server/record/metrics.h"
 #include "ps-server/record/metrics_file.h"
-#include "ps-server/record/run_folder.h"
+#include "ps-server/record/record_writer.h"
 #include "ps-server/record/summary.h"
-#include "ps-server/record/tensorboard.h"
 
-#include <jansson.h>
-
-#include <errno.h>
-#include <math.h>
-#include <stdbool.h>
+#include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define PATH_BYTES  4096
+#define TASKS_MIN   1024 // that may wait: as many reports as other things
 #define ERROR_BYTES 512
 
-struct recorder {
-    char folder[PATH_BYTES - 64];
-    struct metrics metrics;          // what is not a line yet
-    struct metrics_file file;        // closed before the first line
-    int behind;                      // errno: lines could not be written, and wait; 0: they were
-    struct continuation_lines *kept; // (kept_count) of ranks, owned: what lines had when the job
-    uint32_t kept_count;             // went on; NULL: that is not known
-    struct run_folder place;
-    bool has_lost_tensorboard;       // what is missing there is missing for good
-    bool has_tensorboard;            // is asked for
-    const struct job *job;           // as it was given; borrowed
-    const char *program;             // NULL or "": not known; borrowed
-    struct tensorboard *tensorboard; // NULL before training
-    bool has_gone_on;                // from begin_step, maybe 0, in a folder with results
-    uint64_t begin_step;
-    bool has_reserve;        // the file JOB_RESERVE_NAME is there
-    char error[ERROR_BYTES]; // of the first thing that could not be written
+enum task_kind {
+    TASK_REMOVE_RESULTS,
+    TASK_GO_ON,
+    TASK_NOTE_RESTART,
+    TASK_JOB,
+    TASK_METRICS,
+    TASK_COMPLETE,
+    TASK_RESTORE,
+    TASK_TEST,
+    TASK_OTHER,
+    TASK_CLOSE_METRICS,
+    TASK_DETAILS,
+    TASK_END_TENSORBOARD,
+    TASK_SUMMARY,
+    TASK_FINISH,
 };
 
-static void path_of(const struct recorder *recorder, const char *name, char path[PATH_BYTES])
+struct task {
+    enum task_kind kind;
+    uint64_t step;
+    struct record_report report;
+    struct record_report *sums; // (sum_count), owned
+    uint32_t sum_count;
+    double accuracy, loss; // of an evaluation
+    bool is_completed;
+    char *from;                  // owned
+    struct history_entry *entry; // owned
+    struct record_job begun;     // owns its job
+    json_t *tree;                // owned
+    void (*work)(void *data);    // of TASK_OTHER
+    void *data;
+};
+
+struct recorder {
+    char folder[RECORDER_FOLDER_BYTES];
+    const struct job *job; // as it was given; borrowed
+    const char *program;   // NULL or "": not known; borrowed
+    struct task_thread *thread;
+    struct record_writer *writer; // the thread's
+    uint32_t capacity;            // of its queue
+    struct record_report *held;   // (workers) without a place in the queue, owned; steps == 0: none
+    char error[ERROR_BYTES];      // what recorder_error says
+    bool is_forsaken;             // the disk hangs, and is not waited for any more
+
+    // Of a disk that takes long.
+    uint64_t done, moved_ms; // tasks, and when that changed last, or there were none
+    bool is_slow;            // it was said
+
+    pthread_mutex_t mutex; // of what follows
+    enum status status;    // of what failed first
+    char failure[ERROR_BYTES];
+    enum task_kind doing; // the task that it is at, or was at last
+};
+
+static void task_finish(struct task *task)
 {
-    snprintf(path, PATH_BYTES, "%s/%s", recorder->folder, name);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was given away as const
+    free((void *)(uintptr_t)task->begun.job);
+    free(task->sums);
+    free(task->from);
+    free(task->entry);
+    json_decref(task->begun.tree);
+    json_decref(task->tree);
 }
 
-/* Logs, and keeps, what errno says of a file. */
-static enum status refuse_file(struct recorder *recorder, const char *path)
+// The file that a task writes.
+static const char *const files[] = {
+    [TASK_REMOVE_RESULTS] = "summary.json",
+    [TASK_GO_ON] = METRICS_FILE,
+    [TASK_NOTE_RESTART] = HISTORY_FILE,
+    [TASK_JOB] = "job.json",
+    [TASK_METRICS] = METRICS_FILE,
+    [TASK_COMPLETE] = METRICS_FILE,
+    [TASK_RESTORE] = METRICS_FILE,
+    [TASK_TEST] = "tensorboard",
+    [TASK_OTHER] = "begin.json",
+    [TASK_CLOSE_METRICS] = METRICS_FILE,
+    [TASK_DETAILS] = "details.json",
+    [TASK_END_TENSORBOARD] = "tensorboard",
+    [TASK_SUMMARY] = "summary.json",
+    [TASK_FINISH] = JOB_RESERVE_NAME,
+};
+
+/* Whether it has no sense once something could not be written, which ends the job. */
+static bool is_of_training(enum task_kind kind)
 {
-    char text[ERROR_BYTES];
-    int error = errno;
-    if (recorder->place.path != NULL && !run_folder_is_in_place(&recorder->place)) {
-        snprintf(text, sizeof(text),
-                 "cannot write %.200s: somebody has moved or removed the run folder", path);
-    } else {
-        errno = error;
-        snprintf(text, sizeof(text), "cannot write %.400s: %m", path);
+    return kind == TASK_METRICS || kind == TASK_COMPLETE || kind == TASK_RESTORE ||
+           kind == TASK_TEST || kind == TASK_CLOSE_METRICS;
+}
+
+static enum status do_task(struct record_writer *writer, const struct task *task)
+{
+    switch (task->kind) {
+    case TASK_REMOVE_RESULTS:
+        return record_writer_remove_results(writer);
+    case TASK_GO_ON:
+        return record_writer_go_on(writer, task->from, task->step);
+    case TASK_NOTE_RESTART:
+        record_writer_note_restart(writer, task->entry);
+        return STATUS_OK;
+    case TASK_JOB:
+        return record_writer_write_job(writer, &task->begun);
+    case TASK_METRICS:
+        return record_writer_add_metrics(writer, &task->report);
+    case TASK_COMPLETE:
+        return record_writer_complete(writer, task->step, &task->report);
+    case TASK_RESTORE:
+        return record_writer_restore(writer, task->sums, task->sum_count);
+    case TASK_TEST:
+        return record_writer_add_test(writer, task->step, task->accuracy, task->loss);
+    case TASK_OTHER:
+        task->work(task->data);
+        return STATUS_OK;
+    case TASK_CLOSE_METRICS:
+        return record_writer_close_metrics(writer);
+    case TASK_DETAILS:
+        return record_writer_write_details(writer, task->tree);
+    case TASK_END_TENSORBOARD:
+        return record_writer_end_tensorboard(writer, task->is_completed);
+    case TASK_SUMMARY:
+        return record_writer_write_summary(writer, task->tree);
+    case TASK_FINISH:
+        record_writer_destroy(writer);
+        return STATUS_OK;
     }
-    log_error("%s", text);
-    if (recorder->error[0] == '\0') {
-        memcpy(recorder->error, text, sizeof(text));
+    return STATUS_OK;
+}
+
+/* Begins a task; whether something has failed before. */
+static bool begin_task(struct recorder *recorder, enum task_kind kind)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->doing = kind;
+    bool has_failed = recorder->status != STATUS_OK;
+    pthread_mutex_unlock(&recorder->mutex);
+    return has_failed;
+}
+
+/* Keeps what failed first. */
+static void note_failure(struct recorder *recorder, enum status status, const char *error)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    if (recorder->status == STATUS_OK) {
+        recorder->status = status;
+        snprintf(recorder->failure, sizeof(recorder->failure), "%s", error);
     }
-    return STATUS_IO;
+    pthread_mutex_unlock(&recorder->mutex);
 }
 
-const char *recorder_error(const struct recorder *recorder)
+static void run_task(void *context, void *data)
 {
-    return recorder->error;
-}
-
-/* Whether the launcher has set room aside. To make it anew could fail, if the disk is full by now.
- */
-static bool is_reserved(const char *path)
-{
-    struct stat facts;
-    return lstat(path, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 1 &&
-           new_file_is_ours(facts.st_uid) && facts.st_size >= JOB_RESERVE_BYTES &&
-           facts.st_blocks * 512 >= JOB_RESERVE_BYTES;
-}
-
-/* Sets aside room that the summary takes over. So it can still be written on a disk that has become
- * full. */
-static enum status reserve(struct recorder *recorder)
-{
-    char path[PATH_BYTES];
-    path_of(recorder, JOB_RESERVE_NAME, path);
-    recorder->has_reserve =
-        is_reserved(path) || new_file_fill(path, JOB_RESERVE_BYTES) == STATUS_OK;
-    return recorder->has_reserve ? STATUS_OK : refuse_file(recorder, path);
-}
-
-static void release(struct recorder *recorder)
-{
-    if (recorder->has_reserve) {
-        char path[PATH_BYTES];
-        path_of(recorder, JOB_RESERVE_NAME, path);
-        unlink(path);
-        recorder->has_reserve = false;
+    struct recorder *recorder = context;
+    struct task *task = data;
+    if (!begin_task(recorder, task->kind) || !is_of_training(task->kind)) {
+        enum status status = do_task(recorder->writer, task);
+        if (status != STATUS_OK) {
+            note_failure(recorder, status, record_writer_error(recorder->writer));
+        }
     }
+    task_finish(task);
 }
 
 enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder)
@@ -111,368 +188,305 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     if (recorder == NULL) {
         return STATUS_NO_MEMORY;
     }
-    const char *folder = options->folder;
-    recorder->file = metrics_file_closed;
+    pthread_mutex_init(&recorder->mutex, NULL);
+    snprintf(recorder->folder, sizeof(recorder->folder), "%s", options->folder);
     recorder->job = options->job;
-    recorder->has_tensorboard = options->has_tensorboard;
     recorder->program = options->program;
-    enum status status = STATUS_INVALID;
-    if (snprintf(recorder->folder, sizeof(recorder->folder), "%s", folder) >=
-        (int)sizeof(recorder->folder)) {
-        log_error("the path of the run folder is too long");
-        goto fail;
+    recorder->capacity = TASKS_MIN + 4 * options->job->workers;
+    recorder->held = calloc(options->job->workers, sizeof(*recorder->held));
+    enum status status = recorder->held != NULL ? record_writer_create(options, &recorder->writer)
+                                                : STATUS_NO_MEMORY;
+    const struct task_thread_options thread = {.name = "records",
+                                               .capacity = recorder->capacity,
+                                               .task_bytes = sizeof(struct task),
+                                               .run = run_task,
+                                               .context = recorder};
+    if (status == STATUS_OK) {
+        status = task_thread_create(&thread, &recorder->thread);
     }
-    status = run_folder_open(&recorder->place, recorder->folder);
     if (status != STATUS_OK) {
-        goto fail;
-    }
-    char path[PATH_BYTES];
-    path_of(recorder, "summary.json", path);
-    if (!options->goes_on && access(path, F_OK) == 0) {
-        log_error("%s already holds a run: choose another folder with --out", folder);
-        status = STATUS_INVALID;
-        goto fail;
-    }
-    status = reserve(recorder);
-    if (status != STATUS_OK) {
-        goto fail;
+        record_writer_destroy(recorder->writer);
+        pthread_mutex_destroy(&recorder->mutex);
+        free(recorder->held);
+        free(recorder);
+        return status;
     }
     *ret_recorder = recorder;
     return STATUS_OK;
-fail:
-    recorder_destroy(recorder);
+}
+
+/* Takes the task. */
+static enum status add(struct recorder *recorder, struct task *task)
+{
+    if (recorder->is_forsaken) {
+        task_finish(task);
+        return STATUS_IO;
+    }
+    if (!task_thread_add(recorder->thread, task)) {
+        char error[ERROR_BYTES];
+        snprintf(error, sizeof(error), "the disk hangs, and too much waits for it: %.300s/%s",
+                 recorder->folder, files[task->kind]);
+        note_failure(recorder, STATUS_IO, error);
+        task_finish(task);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+bool recorder_destroy(struct recorder *recorder, uint64_t patience_ms)
+{
+    if (recorder == NULL) {
+        return true;
+    }
+    struct task finish = {.kind = TASK_FINISH};
+    (void)add(recorder, &finish);
+    if (!task_thread_destroy(recorder->thread, recorder->is_forsaken ? 0 : patience_ms) ||
+        recorder->is_forsaken) {
+        return false;
+    }
+    pthread_mutex_destroy(&recorder->mutex);
+    free(recorder->held);
+    free(recorder);
+    return true;
+}
+
+const char *recorder_error(struct recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    memcpy(recorder->error, recorder->failure, sizeof(recorder->error));
+    pthread_mutex_unlock(&recorder->mutex);
+    return recorder->error;
+}
+
+static enum status status_of(struct recorder *recorder, enum task_kind *ret_doing)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    enum status status = recorder->status;
+    *ret_doing = recorder->doing;
+    pthread_mutex_unlock(&recorder->mutex);
     return status;
 }
 
-void recorder_destroy(struct recorder *recorder)
+/* Says that the disk takes long, or takes something again. */
+static void watch(struct recorder *recorder, enum task_kind doing, uint64_t now_ms,
+                  uint64_t warn_ms)
 {
-    if (recorder == NULL) {
-        return;
-    }
-    metrics_file_close(&recorder->file);
-    free(recorder->kept);
-    tensorboard_destroy(recorder->tensorboard);
-    metrics_finish(&recorder->metrics);
-    release(recorder);
-    free(recorder);
-}
-
-/* Logs and keeps what could not be written for TensorBoard. */
-static enum status check_tensorboard(struct recorder *recorder, enum status status)
-{
-    return status == STATUS_OK ? status
-                               : refuse_file(recorder, tensorboard_path(recorder->tensorboard));
-}
-
-/* The same in training, which goes on: nothing more is written there, and the job fails at its
- * end. */
-static void excuse_tensorboard(struct recorder *recorder, enum status status)
-{
-    if (check_tensorboard(recorder, status) != STATUS_OK) {
-        log_warn("training goes on; nothing more is written for TensorBoard");
-        tensorboard_destroy(recorder->tensorboard);
-        recorder->tensorboard = NULL;
-        recorder->has_lost_tensorboard = true;
+    uint64_t done;
+    bool is_busy = task_thread_is_busy(recorder->thread, &done);
+    if (!is_busy || done != recorder->done || recorder->moved_ms == 0) {
+        recorder->done = done;
+        recorder->moved_ms = now_ms;
+        if (recorder->is_slow) {
+            log_warn("the disk takes the run folder %s again", recorder->folder);
+        }
+        recorder->is_slow = false;
+    } else if (!recorder->is_slow && now_ms >= recorder->moved_ms + warn_ms) {
+        recorder->is_slow = true;
+        log_error("the disk has taken nothing of %s/%s for %.0f s: it is overloaded, or hangs; "
+                  "training goes on, and what is missing there is written as soon as it can be",
+                  recorder->folder, files[doing], (double)(now_ms - recorder->moved_ms) / 1000);
     }
 }
 
-static enum status open_tensorboard(struct recorder *recorder, const struct job *job)
+enum status recorder_look(struct recorder *recorder, uint64_t now_ms, uint64_t warn_ms)
 {
-    if (tensorboard_create(recorder->folder, job, &recorder->tensorboard) != STATUS_OK) {
-        return refuse_file(recorder, recorder->folder);
+    enum task_kind doing;
+    enum status status = status_of(recorder, &doing);
+    if (!recorder->is_forsaken) {
+        watch(recorder, doing, now_ms, warn_ms);
     }
-    enum status status = tensorboard_begin(recorder->tensorboard);
-    if (status == STATUS_OK && recorder->has_gone_on) {
-        status = tensorboard_go_on(recorder->tensorboard, recorder->begin_step);
-    }
-    return check_tensorboard(recorder, status);
+    return status;
 }
 
-void recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
+enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms)
 {
-    char path[PATH_BYTES];
-    path_of(recorder, HISTORY_FILE, path);
-    if (history_add(recorder->folder, entry) != STATUS_OK && !recorder->place.is_moved) {
-        log_error("cannot write %s: %m; training goes on, and a coordinator that has to take over "
-                  "does not know of this",
-                  path);
+    enum task_kind doing;
+    bool is_settled =
+        !recorder->is_forsaken && task_thread_await_idle(recorder->thread, patience_ms);
+    enum status status = status_of(recorder, &doing);
+    if (is_settled || recorder->is_forsaken) {
+        return status;
     }
+    char error[ERROR_BYTES];
+    snprintf(error, sizeof(error),
+             "the disk hangs: it has not taken %.300s/%s in %.0f s; look whether it is there, or "
+             "its server",
+             recorder->folder, files[doing], (double)patience_ms / 1000);
+    log_error("%s", error);
+    note_failure(recorder, STATUS_IO, error);
+    recorder->is_forsaken = true;
+    return STATUS_IO;
 }
 
 enum status recorder_remove_results(struct recorder *recorder)
 {
-    char path[PATH_BYTES];
-    path_of(recorder, "summary.json", path);
-    return continuation_remove_results(recorder->folder) == STATUS_OK ? STATUS_OK
-                                                                      : refuse_file(recorder, path);
-}
-
-/* Cuts the lines of `from` at the step. */
-static enum status keep_lines(struct recorder *recorder, const char *from, uint64_t step)
-{
-    char path[PATH_BYTES];
-    uint32_t count = recorder->job->workers;
-    struct continuation_lines *kept = calloc(count, sizeof(*kept));
-    path_of(recorder, METRICS_FILE, path);
-    metrics_file_close(&recorder->file);
-    if (kept == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    if (continuation_begin(from, recorder->folder, step, count, kept) != STATUS_OK ||
-        metrics_file_open(&recorder->file, path, true) != STATUS_OK) {
-        free(kept);
-        return refuse_file(recorder, path);
-    }
-    recorder->kept = kept;
-    recorder->kept_count = count;
-    return STATUS_OK;
+    struct task task = {.kind = TASK_REMOVE_RESULTS};
+    return add(recorder, &task);
 }
 
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)
 {
-    free(recorder->kept);
-    recorder->kept = NULL;
-    metrics_forget(&recorder->metrics);
-    if (!run_folder_check(&recorder->place)) {
-        return STATUS_OK; // what is open goes on, wherever it is now
-    }
-    enum status status = keep_lines(recorder, from, step);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    recorder->has_gone_on = true;
-    recorder->begin_step = step;
-    if (recorder->tensorboard != NULL) {
-        excuse_tensorboard(recorder, tensorboard_go_on(recorder->tensorboard, step));
-    }
-    return STATUS_OK;
+    struct task task = {.kind = TASK_GO_ON, .step = step, .from = strdup(from)};
+    memset(recorder->held, 0, recorder->job->workers * sizeof(*recorder->held));
+    return task.from != NULL ? add(recorder, &task) : STATUS_NO_MEMORY;
 }
 
-/* Whether the line is in the stream's buffer. */
-static bool dump_line(FILE *file, const json_t *tree, size_t flags)
+void recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
 {
-    return json_dumpf(tree, file, flags | JSON_REAL_PRECISION(9)) == 0 && fputc('\n', file) != EOF;
-}
-
-/* Writes a whole file, to the disk. Where it fails, errno says why. */
-static bool write_draft(const char *path, const json_t *tree)
-{
-    FILE *file = new_file_stream(path, true);
-    if (file == NULL) {
-        return false;
+    struct task task = {.kind = TASK_NOTE_RESTART, .entry = malloc(sizeof(*entry))};
+    if (task.entry == NULL) {
+        return;
     }
-    bool is_written = tree != NULL && dump_line(file, tree, JSON_INDENT(2));
-    bool is_synced = fflush(file) == 0 && fsync(fileno(file)) == 0;
-    return fclose(file) == 0 && is_written && is_synced;
-}
-
-/* Takes the tree. Writes it beside its place, then moves it there. */
-static enum status write_json(struct recorder *recorder, const char *name, json_t *tree)
-{
-    char path[PATH_BYTES], draft[PATH_BYTES];
-    path_of(recorder, name, path);
-    snprintf(draft, sizeof(draft), "%.*s.part", PATH_BYTES - 8, path);
-    bool is_written = write_draft(draft, tree);
-    json_decref(tree);
-    if (is_written && rename(draft, path) == 0) {
-        return STATUS_OK;
-    }
-    enum status status = refuse_file(recorder, path);
-    unlink(draft);
-    return status;
+    *task.entry = *entry;
+    (void)add(recorder, &task);
 }
 
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
+    struct task task = {.kind = TASK_JOB};
+    struct record_job *begun = &task.begun;
+    begun->workers = job->workers;
+    begun->report_every = job->report_every;
+    begun->total_steps = job_total_steps(job, coordinator->train_samples);
     // Where its members were there before, they have told more to the one who wrote it.
-    enum status status =
-        coordinator->is_returned
-            ? STATUS_OK
-            : write_json(recorder, "job.json",
-                         job_record_json(coordinator, recorder->job, recorder->program));
-    if (status != STATUS_OK) {
-        return status;
+    if (!coordinator->is_returned) {
+        begun->tree = job_record_json(coordinator, recorder->job, recorder->program);
     }
-    if (recorder->metrics.lines == NULL) {
-        status = metrics_init(&recorder->metrics, job->workers, job->report_every,
-                              job_total_steps(job, coordinator->train_samples));
+    if (coordinator->started_ms > 0) {
+        struct job *copy = malloc(sizeof(*copy));
+        if (copy != NULL) {
+            *copy = *job;
+        }
+        begun->job = copy;
     }
-    if (status != STATUS_OK || !recorder->has_tensorboard || recorder->tensorboard != NULL ||
-        recorder->has_lost_tensorboard || coordinator->started_ms == 0) {
-        return status;
+    return add(recorder, &task);
+}
+
+/* What the writer knows of a report. */
+static struct record_report report_of(const struct coordinator *coordinator, uint32_t rank,
+                                      const struct message *message, uint64_t now_ms)
+{
+    struct record_report report = {.rank = rank,
+                                   .step = message->step,
+                                   .report = *message->report,
+                                   .seconds = generation_seconds(coordinator, now_ms)};
+    report.report.staleness = NULL;
+    report.report.staleness_bins = 0;
+    return report;
+}
+
+/* Adds what is held of the rank and this, which come to the writer as one report. */
+static void hold(struct record_report *held, const struct record_report *report)
+{
+    const struct wire_report sum = held->report;
+    *held = *report;
+    if (sum.steps > 0) {
+        held->report = sum;
+        report_sum_add(&held->report, &report->report);
+        held->report.epoch = report->report.epoch;
     }
-    return open_tensorboard(recorder, job);
 }
 
-enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
+/* Queues what is held, if reports may take a place of the queue. */
+static enum status queue_held(struct recorder *recorder, uint32_t rank)
 {
-    release(recorder);
-    return write_json(recorder, "summary.json", summary_json(coordinator));
-}
-
-enum status recorder_write_details(struct recorder *recorder, const struct coordinator *coordinator)
-{
-    json_t *details = summary_details_json(coordinator);
-    json_object_set_new(details, "restarts", history_json(recorder->folder));
-    return write_json(recorder, "details.json", details);
-}
-
-enum status recorder_end_tensorboard(struct recorder *recorder,
-                                     const struct coordinator *coordinator)
-{
-    bool is_completed = coordinator->verdict == STATUS_OK;
-    return recorder->tensorboard != NULL
-               ? check_tensorboard(recorder, tensorboard_end(recorder->tensorboard, is_completed))
-               : STATUS_OK;
-}
-
-/* Appends a line to the file, which is made for the first one. */
-static enum status append(struct recorder *recorder, const char *path, json_t *line)
-{
-    enum status status =
-        recorder->file.fd < 0 ? metrics_file_open(&recorder->file, path, false) : STATUS_OK;
-    if (status == STATUS_OK) {
-        status = metrics_file_add(&recorder->file, line);
-    }
-    int error = errno;
-    json_decref(line);
-    errno = error;
-    return status;
-}
-
-/* A line could not be written, of which errno says why. Training goes on, since the line waits. */
-static void note_behind(struct recorder *recorder, const char *path)
-{
-    int error = errno;
-    if (recorder->behind == 0 && !recorder->place.is_moved) {
-        log_error("cannot write %s: %m; training goes on, and what is missing there is written as "
-                  "soon as it can be",
-                  path);
-    }
-    recorder->behind = error;
-}
-
-/* Writes what a rank has reported since its last line, if anything. What cannot be written waits.
- */
-static enum status write_line(struct recorder *recorder, const struct coordinator *coordinator,
-                              uint32_t rank)
-{
-    char path[PATH_BYTES];
-    struct metrics_line line;
-    if (!metrics_take(&recorder->metrics, rank, &line)) {
+    struct record_report *held = &recorder->held[rank];
+    if (held->report.steps == 0 || recorder->is_forsaken ||
+        task_thread_room(recorder->thread) <= recorder->capacity / 2) {
         return STATUS_OK;
     }
-    path_of(recorder, METRICS_FILE, path);
-    (void)run_folder_check(&recorder->place);
-    if (append(recorder, path, summary_metrics_json(coordinator, rank, &line)) != STATUS_OK) {
-        note_behind(recorder, path);
-        metrics_put_back(&recorder->metrics, rank, &line);
-        return STATUS_OK;
-    }
-    recorder->behind = 0;
-    if (recorder->tensorboard != NULL) {
-        excuse_tensorboard(recorder, tensorboard_add(recorder->tensorboard, rank, &line));
-    }
-    return STATUS_OK;
-}
-
-enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
-                                uint32_t period)
-{
-    const struct results_period *of = &coordinator->results.periods[period];
-    uint64_t step = results_period_end(&coordinator->results, coordinator->job,
-                                       coordinator->train_samples, period);
-    if (recorder->tensorboard == NULL || of->test_images == 0) {
-        return STATUS_OK;
-    }
-    double accuracy = results_accuracy(&coordinator->results, period);
-    double loss = of->test_loss_sum / (double)of->test_images;
-    excuse_tensorboard(recorder, tensorboard_add_test(recorder->tensorboard, step, accuracy, loss));
-    return STATUS_OK;
+    struct task task = {.kind = TASK_METRICS, .report = *held};
+    held->report.steps = 0;
+    return add(recorder, &task);
 }
 
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms)
 {
-    bool is_due = metrics_add(&recorder->metrics, rank, message, now_ms);
-    return is_due ? write_line(recorder, coordinator, rank) : STATUS_OK;
+    const struct record_report report = report_of(coordinator, rank, message, now_ms);
+    assert(rank < recorder->job->workers);
+    hold(&recorder->held[rank], &report);
+    return queue_held(recorder, rank);
 }
 
 enum status recorder_complete(struct recorder *recorder, const struct coordinator *coordinator,
                               uint32_t rank, const struct message *message, uint64_t now_ms)
 {
-    struct continuation_lines lines;
-    struct wire_report rest;
-    uint64_t begin = generation_begin_step(coordinator);
-    char path[PATH_BYTES];
-    path_of(recorder, "metrics.jsonl", path);
-    if (!run_folder_check(&recorder->place)) {
-        return STATUS_OK; // nobody knows what lines have
-    }
-    if (continuation_read(recorder->folder, rank, 1, begin, &lines) != STATUS_OK) {
-        return refuse_file(recorder, path);
-    }
-    if (!metrics_rest(message->report, lines.steps, lines.loss_steps, &rest)) {
-        return STATUS_OK; // lines have it all
-    }
-    struct message told = *message;
-    told.report = &rest;
-    return recorder_add_metrics(recorder, coordinator, rank, &told, now_ms);
-}
-
-/* What a copy has of a rank. It does not have rates, nor how stale gradients were. */
-static struct wire_report report_of(const struct results_rank *rank)
-{
-    return (struct wire_report){.steps = rank->steps,
-                                .images = rank->images,
-                                .images_dropped = rank->images_dropped,
-                                .loss_sum = rank->loss_sum,
-                                .compute_ns = rank->compute_ns,
-                                .exchange_wait_ns = rank->exchange_wait_ns,
-                                .input_wait_ns = rank->input_wait_ns,
-                                .total_ns = rank->total_ns,
-                                .copy_ns = rank->copy_ns,
-                                .wire_ns = rank->wire_ns,
-                                .bytes_sent = rank->bytes_sent,
-                                .bytes_received = rank->bytes_received,
-                                .epoch = rank->epoch,
-                                .rate = (double)NAN,
-                                .staleness_sum = (double)NAN,
-                                .is_repeated = true};
+    struct task task = {.kind = TASK_COMPLETE,
+                        .step = generation_begin_step(coordinator),
+                        .report = report_of(coordinator, rank, message, now_ms)};
+    return add(recorder, &task);
 }
 
 enum status recorder_restore(struct recorder *recorder, const struct coordinator *coordinator,
                              uint64_t step, uint64_t now_ms)
 {
     const struct results *results = &coordinator->results;
-    enum status status = STATUS_OK;
-    uint32_t count = recorder->kept != NULL ? recorder->kept_count : 0;
-    for (uint32_t i = 0; i < count && i < results->worker_count && status == STATUS_OK; i++) {
-        const struct continuation_lines *lines = &recorder->kept[i];
-        const struct wire_report sum = report_of(&results->ranks[i]);
-        struct wire_report rest;
-        const struct message told = {.kind = MESSAGE_REPORT, .step = step, .report = &rest};
-        if (metrics_rest(&sum, lines->steps, lines->loss_steps, &rest)) {
-            (void)metrics_add(&recorder->metrics, i, &told, now_ms);
-            status = write_line(recorder, coordinator, i);
-        }
+    struct task task = {.kind = TASK_RESTORE,
+                        .sum_count = results->worker_count,
+                        .sums = calloc(results->worker_count, sizeof(*task.sums))};
+    if (task.sums == NULL) {
+        return STATUS_NO_MEMORY;
     }
-    return status;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        task.sums[i] = (struct record_report){.rank = i,
+                                              .step = step,
+                                              .report = metrics_copied(&results->ranks[i]),
+                                              .seconds = generation_seconds(coordinator, now_ms)};
+    }
+    return add(recorder, &task);
 }
 
-enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)
+enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
+                                uint32_t period)
 {
-    char path[PATH_BYTES];
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < recorder->metrics.worker_count && status == STATUS_OK; i++) {
-        recorder->behind = 0; // what is missing now is missing for good
-        status = write_line(recorder, coordinator, i);
-        if (recorder->behind != 0) {
-            path_of(recorder, METRICS_FILE, path);
-            errno = recorder->behind;
-            return refuse_file(recorder, path);
+    const struct results_period *of = &coordinator->results.periods[period];
+    if (of->test_images == 0) {
+        return STATUS_OK;
+    }
+    struct task task = {.kind = TASK_TEST,
+                        .step = results_period_end(&coordinator->results, coordinator->job,
+                                                   coordinator->train_samples, period),
+                        .accuracy = results_accuracy(&coordinator->results, period),
+                        .loss = of->test_loss_sum / (double)of->test_images};
+    return add(recorder, &task);
+}
+
+bool recorder_do(struct recorder *recorder, void (*work)(void *data), void *data)
+{
+    struct task task = {.kind = TASK_OTHER, .work = work, .data = data};
+    return add(recorder, &task) == STATUS_OK;
+}
+
+enum status recorder_close_metrics(struct recorder *recorder)
+{
+    struct task task = {.kind = TASK_CLOSE_METRICS};
+    for (uint32_t i = 0; i < recorder->job->workers; i++) {
+        enum status status = queue_held(recorder, i);
+        if (status != STATUS_OK) {
+            return status;
         }
     }
-    return recorder->has_lost_tensorboard ? STATUS_IO : status;
+    return add(recorder, &task);
+}
+
+enum status recorder_write_details(struct recorder *recorder, const struct coordinator *coordinator)
+{
+    struct task task = {.kind = TASK_DETAILS, .tree = summary_details_json(coordinator)};
+    return add(recorder, &task);
+}
+
+enum status recorder_end_tensorboard(struct recorder *recorder,
+                                     const struct coordinator *coordinator)
+{
+    struct task task = {.kind = TASK_END_TENSORBOARD,
+                        .is_completed = coordinator->verdict == STATUS_OK};
+    return add(recorder, &task);
+}
+
+enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
+{
+    struct task task = {.kind = TASK_SUMMARY, .tree = summary_json(coordinator)};
+    return add(recorder, &task);
 }

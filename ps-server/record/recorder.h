@@ -1,5 +1,10 @@
-/* The run folder: job.json, metrics.jsonl, summary.json. The contract: docs/RUN-FOLDER.md. A file
- * that is written once appears whole or not at all. */
+/* Records a job in its run folder: see record_writer.h.
+ *
+ * A thread does that, in the order of the calls, so that nobody waits for the disk: it may be slow,
+ * or hang, as a server of files does that is not reached. A bounded queue leads to the thread. What
+ * it cannot take of reports is added up meanwhile, and comes in longer lines. A call returns
+ * STATUS_OK where the thread has yet to do its work; recorder_look and recorder_settle tell how
+ * that went. */
 #ifndef PS_SERVER_RECORD_RECORDER_H
 #define PS_SERVER_RECORD_RECORDER_H
 
@@ -9,6 +14,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define RECORDER_FOLDER_BYTES 4032
 
 struct recorder;
 
@@ -22,13 +29,28 @@ struct recorder_options {
 
 /* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so
  * that a full disk cannot stop the summary. STATUS_INVALID if it already holds a run, unless
- * that goes on. Logs. */
+ * that goes on. Waits for the disk. Logs. */
 enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder);
-void recorder_destroy(struct recorder *recorder); // NULL is fine
+
+/* What is queued is done first, for which the disk gets so many milliseconds. False: it hangs, and
+ * the thread stays with it until the process ends. NULL is fine. */
+bool recorder_destroy(struct recorder *recorder, uint64_t patience_ms);
+
+/* Several times a second: says once that the disk has taken nothing for `warn_ms`. Returns what
+ * failed first, STATUS_OK if all went well so far. */
+enum status recorder_look(struct recorder *recorder, uint64_t now_ms, uint64_t warn_ms);
+
+/* Waits until all is done, for so many milliseconds at most. Returns what failed first. If the disk
+ * has not taken it by then, that has failed, which is logged, and nothing is written any more. */
+enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms);
 
 /* What could not be done first: "cannot write FILE: No space left on device"; "" if all went well.
- * Borrowed. */
-const char *recorder_error(const struct recorder *recorder);
+ * Borrowed until the next call. */
+const char *recorder_error(struct recorder *recorder);
+
+/* Does something else that waits for the disk, in the order of the calls. False: `data` stays the
+ * caller's; otherwise `work` ends it. */
+bool recorder_do(struct recorder *recorder, void (*work)(void *data), void *data);
 
 /* Removes the results of a run that was here: they are written anew at the end. Logs. */
 enum status recorder_remove_results(struct recorder *recorder);
@@ -63,10 +85,9 @@ enum status recorder_restore(struct recorder *recorder, const struct coordinator
 enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
                                 uint32_t period);
 
-/* Writes what was reported since the last lines. For the end of a job: what cannot be written now
- * fails. */
-enum status recorder_close_metrics(struct recorder *recorder,
-                                   const struct coordinator *coordinator);
+/* Writes what was reported since the last lines. For the end of a job, once it has settled: what
+ * cannot be written now fails. */
+enum status recorder_close_metrics(struct recorder *recorder);
 
 enum status recorder_write_details(struct recorder *recorder,
                                    const struct coordinator *coordinator);

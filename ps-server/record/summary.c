@@ -48,11 +48,9 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
-                             const struct metrics_line *line)
+json_t *summary_metrics_json(uint32_t rank, const struct metrics_line *line)
 {
     const struct wire_report *report = &line->report;
-    double seconds = generation_seconds(coordinator, line->now_ms);
     json_t *times = times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
                                report->total_ns, report->steps);
     add_hidden(times, report->copy_ns, report->wire_ns, report->steps);
@@ -62,11 +60,12 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
     json_t *tree = json_pack(
         "{s:i, s:I, s:I, s:I, s:f, s:o, s:o, s:f, s:f, s:o, s:I, s:I, s:o}", "rank", (int)rank,
         "step", (json_int_t)line->step, "steps", (json_int_t)report->steps, "epoch",
-        (json_int_t)line->epoch + 1, "seconds", seconds, "lr", number(report->rate), "loss", loss,
-        "images_per_second", ratio(results_images_used(report) * 1e9, (double)report->total_ns),
-        "images_dropped", report->images_dropped, "ms", times, "bytes_sent",
-        (json_int_t)report->bytes_sent, "bytes_received", (json_int_t)report->bytes_received,
-        "staleness", number(ratio(report->staleness_sum, (double)report->steps)));
+        (json_int_t)line->epoch + 1, "seconds", line->seconds, "lr", number(report->rate), "loss",
+        loss, "images_per_second",
+        ratio(results_images_used(report) * 1e9, (double)report->total_ns), "images_dropped",
+        report->images_dropped, "ms", times, "bytes_sent", (json_int_t)report->bytes_sent,
+        "bytes_received", (json_int_t)report->bytes_received, "staleness",
+        number(ratio(report->staleness_sum, (double)report->steps)));
     if (line->is_restored) {
         json_object_set_new(tree, "restored", json_true());
     }

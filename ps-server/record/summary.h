@@ -8,8 +8,7 @@
 #include <jansson.h>
 
 /* Each returns a tree that the caller owns, or NULL if there is no memory. */
-json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
-                             const struct metrics_line *line);
+json_t *summary_metrics_json(uint32_t rank, const struct metrics_line *line);
 json_t *summary_json(const struct coordinator *coordinator);
 
 /* Steps that the job made; if it was not completed, the mean of its workers. */

@@ -15,6 +15,7 @@ cd "${1:-$(dirname "$0")/../..}" || exit 2
 rooms='
 common/base
 common/vector           common/base
+common/thread           common/base
 common/trace            common/base
 common/options          common/base
 common/security         common/base common/options
@@ -34,12 +35,12 @@ worker/device           common/base
 ps-server/shard/remedy  common/job
 ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device ps-server/shard/remedy
 ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/service common/channel ps-server/shard
-ps-server/record        common/base common/optimizer common/job common/live common/channel ps-server/shard ps-server/coordinator
+ps-server/record        common/base common/thread common/optimizer common/job common/live common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/launcher      common/base common/transport common/job common/channel ps-server/coordinator
 ps-server/returning     common/base common/job common/service common/channel ps-server/coordinator ps-server/launcher
-ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/launcher ps-server/returning ps-server/checkpoint
+ps-server/checkpoint    common/base common/thread common/checkpoint common/vector common/job common/channel ps-server/coordinator
+ps-server               common/base common/thread common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/launcher ps-server/returning ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -65,7 +66,7 @@ worker/collective       common/base common/vector worker/exchange/shared
 worker/disturb          common/base common/job common/service worker/exchange
 worker/library          common/base common/trace common/vector common/security common/transport common/optimizer common/job common/service worker/collective worker/disturb worker/exchange worker/link
 worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/data/batches worker/model worker/disturb worker/exchange worker/link
-worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/batches worker/data/pack worker/data/preview worker/model worker/link worker/train
+worker                  common/base common/thread common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/batches worker/data/pack worker/data/preview worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system

@@ -16,12 +16,36 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     return STATUS_OK;
 }
 
-void recorder_destroy(struct recorder *recorder)
+bool recorder_destroy(struct recorder *recorder, uint64_t patience_ms)
 {
     (void)recorder;
+    (void)patience_ms;
+    return true;
 }
 
-const char *recorder_error(const struct recorder *recorder)
+enum status recorder_look(struct recorder *recorder, uint64_t now_ms, uint64_t warn_ms)
+{
+    (void)recorder;
+    (void)now_ms;
+    (void)warn_ms;
+    return STATUS_OK;
+}
+
+enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms)
+{
+    (void)recorder;
+    (void)patience_ms;
+    return STATUS_OK;
+}
+
+bool recorder_do(struct recorder *recorder, void (*work)(void *data), void *data)
+{
+    (void)recorder;
+    work(data);
+    return true;
+}
+
+const char *recorder_error(struct recorder *recorder)
 {
     (void)recorder;
     return "";
@@ -95,10 +119,9 @@ enum status recorder_restore(struct recorder *recorder, const struct coordinator
     return STATUS_OK;
 }
 
-enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)
+enum status recorder_close_metrics(struct recorder *recorder)
 {
     (void)recorder;
-    (void)coordinator;
     return STATUS_OK;
 }
 

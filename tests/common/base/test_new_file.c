@@ -137,6 +137,40 @@ static void what_cannot_be_filled_leaves_nothing(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
+/* Opening a pipe would wait for its other end, here for ever. */
+static void nothing_but_a_file_is_read_or_appended_to(void **state)
+{
+    char pipe[512];
+    snprintf(pipe, sizeof(pipe), "%s/pipe", (const char *)*state);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_null(new_file_read(pipe));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(new_file_append(pipe), -1);
+    assert_int_equal(errno, ELOOP);
+    assert_null(new_file_read(*state));
+    assert_int_equal(errno, EISDIR);
+}
+
+static void a_file_is_replaced_as_a_whole_or_stays(void **state)
+{
+    char path[512], draft[600], text[16] = "";
+    snprintf(path, sizeof(path), "%s/file", (const char *)*state);
+    snprintf(draft, sizeof(draft), "%s.part", path);
+    assert_int_equal(new_file_replace(path, "before", 6), STATUS_OK);
+    file_limit_begin(3);
+    enum status status = new_file_replace(path, "behind", 6);
+    int error = errno;
+    file_limit_end();
+    assert_int_equal(status, STATUS_IO);
+    assert_int_equal(error, EFBIG);
+    assert_int_equal(access(draft, F_OK), -1);
+    FILE *file = new_file_read(path);
+    assert_non_null(file);
+    assert_int_equal(fread(text, 1, sizeof(text), file), 6);
+    fclose(file);
+    assert_string_equal(text, "before");
+}
+
 static int open_folder(void **state)
 {
     *state = temp_folder_create();
@@ -157,6 +191,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_name_that_exists_is_an_error_unless_it_is_to_be_replaced,
                                         open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_is_appended_to_is_no_link, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(nothing_but_a_file_is_read_or_appended_to, open_folder,
+                                        close_folder),
+        cmocka_unit_test_setup_teardown(a_file_is_replaced_as_a_whole_or_stays, open_folder,
+                                        close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_filled_leaves_nothing, open_folder,
                                         close_folder),
         cmocka_unit_test_setup_teardown(a_folder_that_every_user_can_change_is_refused, open_folder,

@@ -1,5 +1,6 @@
 /* Tests of the writer: what is kept, what is refused, and disks that fail. */
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/checkpoint/step_folders.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/file_limit.h"
 #include "tests/support/common/sample_checkpoint.h"
@@ -259,6 +260,57 @@ static void a_folder_that_is_moved_meanwhile_is_made_again(void **state)
     checkpoint_writer_close(writer);
 }
 
+/* Otherwise it would be named as the last good one. */
+static void that_the_last_one_was_removed_is_told_when_the_next_one_fails(void **state)
+{
+    char folder[512];
+    snprintf(folder, sizeof(folder), "%s/checkpoint", (const char *)*state);
+    struct checkpoint_writer *writer = open_writer(folder, 1);
+    for (uint64_t step = 100; step <= 200; step += 100) {
+        assert_int_equal(sample_write(writer, step), STATUS_OK);
+        bool is_removed = step == 200;
+        if (is_removed) {
+            int parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            assert_true(step_folder_remove(parent, "step-000000000200"));
+            close(parent);
+        }
+        file_limit_begin(1);
+        enum status status = sample_write(writer, step + 50);
+        file_limit_end();
+        assert_int_equal(status, STATUS_IO);
+        assert_int_equal(checkpoint_writer_take_move(writer), is_removed);
+    }
+    assert_int_equal(sample_write(writer, 300), STATUS_OK);
+    assert_false(checkpoint_writer_take_move(writer));
+    checkpoint_writer_close(writer);
+}
+
+/* Its checkpoints would be removed as older ones. */
+static void another_folder_with_checkpoints_in_its_place_stays_as_it_is(void **state)
+{
+    char folder[512], aside[512], theirs[512];
+    snprintf(folder, sizeof(folder), "%s/checkpoint", (const char *)*state);
+    snprintf(aside, sizeof(aside), "%s/aside", (const char *)*state);
+    snprintf(theirs, sizeof(theirs), "%s/theirs", (const char *)*state);
+    struct checkpoint_writer *writer = open_writer(theirs, 2);
+    assert_int_equal(sample_write(writer, 10), STATUS_OK);
+    checkpoint_writer_close(writer);
+    writer = open_writer(folder, 1);
+    assert_int_equal(sample_write(writer, 100), STATUS_OK);
+    assert_int_equal(rename(folder, aside), 0);
+    assert_int_equal(rename(theirs, folder), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(checkpoint_begin(writer, 200), STATUS_IO);
+        assert_non_null(strstr(checkpoint_writer_error(writer), "has not written"));
+    }
+    check_names(folder, "step-000000000010");
+    assert_int_equal(rename(folder, theirs), 0);
+    assert_int_equal(rename(aside, folder), 0);
+    assert_int_equal(sample_write(writer, 200), STATUS_OK); // its own is back
+    check_names(folder, "step-000000000200");
+    checkpoint_writer_close(writer);
+}
+
 /* Those who read checkpoints refuse links. */
 static void a_link_to_the_folder_that_was_moved_is_not_in_its_place(void **state)
 {
@@ -379,6 +431,8 @@ int main(void)
         IN_FOLDER(a_full_disk_costs_one_checkpoint),
         IN_FOLDER(a_disk_that_is_read_only_is_named_as_such),
         IN_FOLDER(a_folder_that_is_moved_meanwhile_is_made_again),
+        IN_FOLDER(that_the_last_one_was_removed_is_told_when_the_next_one_fails),
+        IN_FOLDER(another_folder_with_checkpoints_in_its_place_stays_as_it_is),
         IN_FOLDER(a_link_to_the_folder_that_was_moved_is_not_in_its_place),
         IN_FOLDER(a_folder_whose_own_folder_is_gone_is_awaited),
         IN_FOLDER(a_planted_link_is_replaced_and_what_it_leads_to_stays),

@@ -1,0 +1,186 @@
+/* A ring of tasks under a mutex. */
+#include "common/thread/task_thread.h"
+
+#include "common/base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct task_thread {
+    struct task_thread_options options;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; // something is to be done, or the thread is to leave
+    pthread_cond_t idle;    // nothing is left to be done, or the thread has left
+    unsigned char *tasks;   // (capacity) of task_bytes each, a ring; owned
+    void *current;          // (task_bytes) that is run; owned
+    uint32_t head, count;
+    uint64_t done;   // tasks that were run
+    bool is_at_work; // on a task
+    bool leaves;     // once the queue is empty
+    bool has_left;
+};
+
+static unsigned char *place(const struct task_thread *thread, uint32_t index)
+{
+    size_t at = (thread->head + index) % thread->options.capacity;
+    return thread->tasks + at * thread->options.task_bytes;
+}
+
+/* Takes the next task; false: the thread is to leave. */
+static bool take(struct task_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    thread->done += thread->is_at_work;
+    thread->is_at_work = false;
+    while (thread->count == 0 && !thread->leaves) {
+        pthread_cond_broadcast(&thread->idle);
+        pthread_cond_wait(&thread->changed, &thread->mutex);
+    }
+    bool has_task = thread->count > 0;
+    if (has_task) {
+        memcpy(thread->current, place(thread, 0), thread->options.task_bytes);
+        thread->head = (thread->head + 1) % thread->options.capacity;
+        thread->count--;
+    }
+    thread->is_at_work = has_task;
+    pthread_mutex_unlock(&thread->mutex);
+    return has_task;
+}
+
+static void *run(void *data)
+{
+    struct task_thread *thread = data;
+    pthread_setname_np(pthread_self(), thread->options.name);
+    while (take(thread)) {
+        thread->options.run(thread->options.context, thread->current);
+    }
+    pthread_mutex_lock(&thread->mutex);
+    thread->has_left = true;
+    pthread_cond_broadcast(&thread->idle);
+    pthread_mutex_unlock(&thread->mutex);
+    return NULL;
+}
+
+/* A condition whose waits end by the clock that the process has. */
+static void init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static void finish(struct task_thread *thread)
+{
+    pthread_cond_destroy(&thread->changed);
+    pthread_cond_destroy(&thread->idle);
+    pthread_mutex_destroy(&thread->mutex);
+    free(thread->tasks);
+    free(thread->current);
+    free(thread);
+}
+
+enum status task_thread_create(const struct task_thread_options *options,
+                               struct task_thread **ret_thread)
+{
+    struct task_thread *thread = calloc(1, sizeof(*thread));
+    if (thread == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    thread->options = *options;
+    thread->tasks = calloc(options->capacity, options->task_bytes);
+    thread->current = calloc(1, options->task_bytes);
+    pthread_mutex_init(&thread->mutex, NULL);
+    pthread_cond_init(&thread->changed, NULL);
+    init_condition(&thread->idle);
+    if (thread->tasks == NULL || thread->current == NULL ||
+        pthread_create(&thread->thread, NULL, run, thread) != 0) {
+        finish(thread);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_thread = thread;
+    return STATUS_OK;
+}
+
+bool task_thread_add(struct task_thread *thread, const void *task)
+{
+    pthread_mutex_lock(&thread->mutex);
+    bool has_room = thread->count < thread->options.capacity;
+    if (has_room) {
+        memcpy(place(thread, thread->count), task, thread->options.task_bytes);
+        thread->count++;
+        pthread_cond_signal(&thread->changed);
+    }
+    pthread_mutex_unlock(&thread->mutex);
+    return has_room;
+}
+
+uint32_t task_thread_room(struct task_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    uint32_t room = thread->options.capacity - thread->count;
+    pthread_mutex_unlock(&thread->mutex);
+    return room;
+}
+
+bool task_thread_is_busy(struct task_thread *thread, uint64_t *ret_done)
+{
+    pthread_mutex_lock(&thread->mutex);
+    bool is_busy = thread->count > 0 || thread->is_at_work;
+    if (ret_done != NULL) {
+        *ret_done = thread->done;
+    }
+    pthread_mutex_unlock(&thread->mutex);
+    return is_busy;
+}
+
+static struct timespec deadline(uint64_t patience_ms)
+{
+    uint64_t until_ms = clock_now_ms() + patience_ms;
+    return (struct timespec){.tv_sec = (time_t)(until_ms / 1000),
+                             .tv_nsec = (long)(until_ms % 1000) * 1000000};
+}
+
+bool task_thread_await_idle(struct task_thread *thread, uint64_t patience_ms)
+{
+    const struct timespec until = deadline(patience_ms);
+    int error = 0;
+    pthread_mutex_lock(&thread->mutex);
+    while ((thread->count > 0 || thread->is_at_work) && error == 0) {
+        error = pthread_cond_timedwait(&thread->idle, &thread->mutex, &until);
+    }
+    bool is_idle = thread->count == 0 && !thread->is_at_work;
+    pthread_mutex_unlock(&thread->mutex);
+    return is_idle;
+}
+
+/* Whether the thread leaves in time. */
+static bool await_leave(struct task_thread *thread, uint64_t patience_ms)
+{
+    const struct timespec until = deadline(patience_ms);
+    int error = 0;
+    pthread_mutex_lock(&thread->mutex);
+    thread->leaves = true;
+    pthread_cond_signal(&thread->changed);
+    while (!thread->has_left && error == 0) {
+        error = pthread_cond_timedwait(&thread->idle, &thread->mutex, &until);
+    }
+    bool has_left = thread->has_left;
+    pthread_mutex_unlock(&thread->mutex);
+    return has_left;
+}
+
+bool task_thread_destroy(struct task_thread *thread, uint64_t patience_ms)
+{
+    if (!await_leave(thread, patience_ms)) {
+        pthread_detach(thread->thread);
+        return false;
+    }
+    pthread_join(thread->thread, NULL);
+    finish(thread);
+    return true;
+}

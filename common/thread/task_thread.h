@@ -1,0 +1,42 @@
+/* A thread that runs tasks one after the other, so that whoever hands them over does not wait for
+ * what they wait for, such as a disk that hangs. The queue of tasks is bounded. */
+#ifndef COMMON_THREAD_TASK_THREAD_H
+#define COMMON_THREAD_TASK_THREAD_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct task_thread;
+
+struct task_thread_options {
+    const char *name;  // of the thread; up to 15 characters. Borrowed until it is created
+    uint32_t capacity; // of the queue, in tasks
+    size_t task_bytes; // of a task, which is copied
+    void (*run)(void *context, void *task); // on the thread; ends what the task owns
+    void *context;                          // borrowed until the thread has ended
+};
+
+/* STATUS_NO_MEMORY: the thread could not be started. */
+enum status task_thread_create(const struct task_thread_options *options,
+                               struct task_thread **ret_thread);
+
+/* Runs what is queued first, for which it gets so many milliseconds. False: that was not enough,
+ * and the thread stays with it until the process ends, and with what its context has. */
+bool task_thread_destroy(struct task_thread *thread, uint64_t patience_ms);
+
+/* Queues a copy. False: the queue is full, and the task stays the caller's. */
+bool task_thread_add(struct task_thread *thread, const void *task);
+
+/* How many tasks there is room for. Only the caller's own thread takes some of it. */
+uint32_t task_thread_room(struct task_thread *thread);
+
+/* Whether a task is queued or being run. *ret_done (may be NULL): how many were run so far. */
+bool task_thread_is_busy(struct task_thread *thread, uint64_t *ret_done);
+
+/* Waits until it is not, for so many milliseconds at most; whether that was enough. */
+bool task_thread_await_idle(struct task_thread *thread, uint64_t patience_ms);
+
+#endif

@@ -1,0 +1,126 @@
+/* Tests of a thread that runs tasks. */
+#include "common/thread/task_thread.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <semaphore.h>
+
+#define CAPACITY    4
+#define PATIENCE_MS 600000 // that no test needs
+
+/* What was run; the task 0 waits until somebody lets it go. */
+struct log {
+    sem_t begun, go;
+    unsigned count;
+    int tasks[16];
+};
+
+static void run(void *context, void *task)
+{
+    struct log *log = context;
+    int number = *(const int *)task;
+    if (number == 0) {
+        sem_post(&log->begun);
+        sem_wait(&log->go);
+    }
+    log->tasks[log->count++] = number;
+}
+
+static struct task_thread *open_thread(struct log *log)
+{
+    const struct task_thread_options options = {.name = "tasks",
+                                                .capacity = CAPACITY,
+                                                .task_bytes = sizeof(int),
+                                                .run = run,
+                                                .context = log};
+    struct task_thread *thread;
+    log->count = 0;
+    sem_init(&log->begun, 0, 0);
+    sem_init(&log->go, 0, 0);
+    assert_int_equal(task_thread_create(&options, &thread), STATUS_OK);
+    return thread;
+}
+
+/* Hands over the task 0, and waits until the thread is at it. */
+static void block(struct task_thread *thread, struct log *log)
+{
+    static const int task = 0;
+    assert_true(task_thread_add(thread, &task));
+    sem_wait(&log->begun);
+}
+
+static void tasks_are_run_in_their_order_and_before_the_end(void **state)
+{
+    (void)state;
+    struct log log;
+    struct task_thread *thread = open_thread(&log);
+    block(thread, &log);
+    for (int i = 1; i <= CAPACITY; i++) {
+        assert_true(task_thread_add(thread, &i));
+    }
+    sem_post(&log.go);
+    assert_true(task_thread_destroy(thread, PATIENCE_MS));
+    assert_int_equal(log.count, CAPACITY + 1);
+    for (int i = 0; i <= CAPACITY; i++) {
+        assert_int_equal(log.tasks[i], i);
+    }
+}
+
+static void one_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    struct log log;
+    struct task_thread *thread = open_thread(&log);
+    block(thread, &log);
+    int task = 1;
+    for (unsigned i = 0; i < CAPACITY; i++) {
+        assert_int_equal(task_thread_room(thread), CAPACITY - i);
+        assert_true(task_thread_add(thread, &task));
+    }
+    assert_false(task_thread_add(thread, &task));
+    sem_post(&log.go);
+    assert_true(task_thread_destroy(thread, PATIENCE_MS));
+    assert_int_equal(log.count, CAPACITY + 1);
+}
+
+static void a_wait_for_one_that_hangs_ends(void **state)
+{
+    (void)state;
+    struct log log;
+    uint64_t done;
+    struct task_thread *thread = open_thread(&log);
+    block(thread, &log);
+    assert_false(task_thread_await_idle(thread, 1));
+    assert_true(task_thread_is_busy(thread, &done));
+    assert_int_equal(done, 0);
+    sem_post(&log.go);
+    assert_true(task_thread_await_idle(thread, PATIENCE_MS));
+    assert_false(task_thread_is_busy(thread, &done));
+    assert_int_equal(done, 1);
+    assert_true(task_thread_destroy(thread, PATIENCE_MS));
+}
+
+/* It stays with the thread, which has what it needs until the process ends. */
+static void so_does_the_wait_for_its_end(void **state)
+{
+    (void)state;
+    static struct log log;
+    struct task_thread *thread = open_thread(&log);
+    block(thread, &log);
+    assert_false(task_thread_destroy(thread, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_are_run_in_their_order_and_before_the_end),
+        cmocka_unit_test(one_that_does_not_fit_is_refused),
+        cmocka_unit_test(a_wait_for_one_that_hangs_ends),
+        cmocka_unit_test(so_does_the_wait_for_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
