@@ -46,8 +46,9 @@ struct course_sample {
         double least_s; // of those that are among the latest
         double most_s;  // of those that are on time, with backup workers
         double begin_mean_s, spread_mean_s;
-    } latest[2];    // of the last even step, and the last odd one
-    double *delays; // (whole_job->workers) owned
+    } latest[2];         // of the last even step, and the last odd one
+    double *direct_each; // (workers, SAMPLE_DISTANCES) messages that one stands for; owned
+    double *delays;      // (whole_job->workers) owned
     // With backup workers:
     struct course_delays
         *drawn;       // (whole_job->workers) of two steps, or of one in two orders; owned
@@ -135,6 +136,11 @@ enum status course_plan(struct course *course);
 
 /* Whether a process reads values of another where they are. */
 bool course_lends(const struct course *course, uint32_t from, uint32_t to);
+
+enum reduction_kind course_reduction_kind(const struct course *course);
+
+/* Whether all buckets are added up directly, if they are by one algorithm. */
+bool course_is_direct(const struct course *course);
 
 /* Makes the network and the workers of the reduced job. */
 enum status course_reduce(struct course *course);

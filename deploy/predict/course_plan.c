@@ -1,9 +1,10 @@
-/* Chooses how buckets are added up, estimates the work, and reduces a job that has too much. */
+/* Chooses how buckets are added up, and how a job that has too much work is reduced. */
 #include "common/base/log.h"
 #include "common/plan/halving_plan.h"
 #include "deploy/predict/course.h"
 #include "deploy/predict/exchange/values.h"
 #include "deploy/predict/sample.h"
+#include "deploy/predict/sample_direct.h"
 #include "worker/exchange/chunks/ring_plan.h"
 #include "worker/exchange/shared/block_plan.h"
 
@@ -108,7 +109,7 @@ static double work_of_step(const struct course *course, uint32_t workers)
     return work;
 }
 
-static enum reduction_kind reduction_kind(const struct course *course)
+enum reduction_kind course_reduction_kind(const struct course *course)
 {
     if (course->parts > 0) {
         bool races = mode_updates_on_push(course->job->mode.kind) || course->job->backup > 0;
@@ -122,8 +123,7 @@ static enum reduction_kind reduction_kind(const struct course *course)
     return REDUCTION_RING;
 }
 
-/* Whether all buckets are added up directly, if they are by one algorithm. */
-static bool is_direct(const struct course *course)
+bool course_is_direct(const struct course *course)
 {
     return course->parts == 0 && course->algorithms[0] == ALL_REDUCE_DIRECT;
 }
@@ -174,7 +174,7 @@ static double least_halved_s(const struct course *course)
 static double error_of_delays(const struct course *course, double error)
 {
     uint32_t workers = course->job->workers;
-    bool is_ring = reduction_kind(course) == REDUCTION_RING;
+    bool is_ring = course_reduction_kind(course) == REDUCTION_RING;
     double even = reduction_error(REDUCTION_RING, course->whole, workers, 0, course->hosts, false);
     double least_s = least_step_s(course);
     if (!is_ring || even > REDUCTION_EVEN || least_s <= 0 ||
@@ -222,6 +222,64 @@ static double error_of_backup(const struct course *course)
                : BACKUP_SEEN + off * served_s / (served_s + costs_compute_s(course->costs));
 }
 
+#define DIRECT_ROUGH  0.05 // by less than that, samples in racks, or with cores, differ in tests
+#define DIRECT_BLOCKS 3    // that nobody handles meanwhile
+
+/* The most places for workers that a host of theirs has. */
+static uint32_t most_places(const struct course *course)
+{
+    uint32_t places = 0;
+    for (uint32_t w = 0; w < course->job->workers; w++) {
+        uint32_t own = course->whole->hosts[course->hosts[w]].workers;
+        places = own > places ? own : places;
+    }
+    return places;
+}
+
+/* Whether hosts have cores, or are below several switches. */
+static bool have_cores_or_racks(const struct course *course)
+{
+    bool have = false;
+    for (uint32_t w = 0; w < course->job->workers; w++) {
+        const struct network_host *host = &course->whole->hosts[course->hosts[w]];
+        have =
+            have || host->cores > 0 || host->above != course->whole->hosts[course->hosts[0]].above;
+    }
+    return have;
+}
+
+/* Whether a sample that adds up directly has to be of more workers than one for rings. */
+static bool needs_many(const struct course *course)
+{
+    return course_is_direct(course) &&
+           (have_cores_or_racks(course) ||
+            (course->costs->message_bandwidth > 0 && most_places(course) > 1));
+}
+
+/* Messages that one stands for are handled together. Whoever needs the first of them waits for all,
+ * a few times in a step. That counts where threads handle bytes, too, and steps wait for them. */
+static double error_of_direct(const struct course *course)
+{
+    uint32_t workers = course->job->workers, count = course->estimate.sample;
+    uint32_t places = most_places(course);
+    const struct costs *costs = course->costs;
+    double floats = 0, byte_s = costs->message_bandwidth > 0 ? 1 / costs->message_bandwidth : 0;
+    if (places >= count ||
+        !sample_direct_is_complete(course->whole, workers, course->hosts, count)) {
+        return (double)INFINITY;
+    }
+    if (have_cores_or_racks(course)) {
+        return DIRECT_ROUGH;
+    }
+    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
+        floats = fmax(floats, (double)course->layout.buckets[b].count);
+    }
+    double each = (double)(workers - places) / (count - places);
+    double block_s = each * (costs->message_s + 4 * floats / workers * byte_s);
+    return needs_many(course) ? REDUCTION_EVEN_SEEN + DIRECT_BLOCKS * block_s / least_step_s(course)
+                              : REDUCTION_SAMPLE;
+}
+
 /* Whether messages of workers wait for slices of those that compute. A message of a ring that
  * stands for several waits once, and not as often as these would. With servers, a worker of a
  * sample has all of its messages. Only workers that compute with one thread have slices (cores.h).
@@ -242,17 +300,12 @@ static bool waits_for_slices(const struct course *course)
  * sample are less often than all are. */
 static double error_of_sample(const struct course *course, bool has_delays)
 {
-    enum reduction_kind kind = reduction_kind(course);
+    enum reduction_kind kind = course_reduction_kind(course);
     const struct job *job = course->job;
     bool is_mixed = course->has_group;
     for (uint32_t b = 0; b < course->layout.bucket_count && course->parts == 0; b++) {
         is_mixed = is_mixed || course->algorithms[b] != course->algorithms[0];
     }
-    // Of a sample's messages more go within a host, where threads handle no bytes.
-    uint32_t places_max = course->costs->message_bandwidth > 0 ? 1 : UINT32_MAX;
-    bool is_unbounded =
-        is_direct(course) && !sample_may_be_direct(course->whole, job->workers, course->hosts,
-                                                   course->estimate.sample, places_max);
     // A rank that is slower need not be alike to the one of the sample that stands for it.
     bool is_unlike =
         straggler_rank_max(&course->straggler) >= 0 &&
@@ -260,12 +313,15 @@ static double error_of_sample(const struct course *course, bool has_delays)
     // A worker beside a server is late often, for which others wait, or which they leave behind.
     bool is_beside = (job->backup > 0 || job->mode.kind == MODE_PS_SSP) &&
                      sample_is_beside(job->workers, course->parts, course->hosts);
-    if (is_mixed || is_unbounded || is_unlike || is_beside || waits_for_slices(course) ||
+    if (is_mixed || is_unlike || is_beside || waits_for_slices(course) ||
         (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
         return (double)INFINITY;
     }
     if (job->backup > 0) {
         return error_of_backup(course);
+    }
+    if (course_is_direct(course)) {
+        return error_of_direct(course);
     }
     if (kind == REDUCTION_HALVING && (has_delays || course->layout.bucket_count > 1)) {
         // A worker that ends a step early begins the next one early. So delays alone do not decide
@@ -294,13 +350,14 @@ static const uint32_t samples[] = {
 #define SAMPLES_MAX 512 // workers, where a smaller sample is too far off
 
 #define SAMPLE_BESIDE 128 // of ps-sync with servers beside workers
+#define SAMPLE_DIRECT 64  // of workers that add up directly, where hosts are unlike for them
 
 static uint32_t wanted_sample(const struct course *course)
 {
-    enum reduction_kind kind = reduction_kind(course);
+    enum reduction_kind kind = course_reduction_kind(course);
     bool is_beside = kind == REDUCTION_SYNC &&
                      sample_is_beside(course->job->workers, course->parts, course->hosts);
-    return is_beside ? SAMPLE_BESIDE : samples[kind];
+    return is_beside ? SAMPLE_BESIDE : needs_many(course) ? SAMPLE_DIRECT : samples[kind];
 }
 
 /* How far off the best sample is; with backup workers, a larger one may be less so. */
@@ -312,7 +369,7 @@ static double find_sample(struct course *course, bool has_delays)
     double error = (double)INFINITY;
     do {
         estimate->sample = sample_find(course->whole, workers, course->parts, course->hosts, wanted,
-                                       reduction_kind(course));
+                                       course_reduction_kind(course));
         if (estimate->sample == 0) {
             return (double)INFINITY;
         }
@@ -340,7 +397,7 @@ static void choose_reduction(struct course *course, bool has_delays)
         estimate->sample = 0;
         estimate->obstacle =
             sample_beside_obstacle(course->whole, course->job->workers, course->parts,
-                                   course->hosts, reduction_kind(course));
+                                   course->hosts, course_reduction_kind(course));
     }
     estimate->is_reduced = estimate->reduction_error <= course->extent->error_max;
     if (estimate->is_reduced) {
@@ -355,12 +412,12 @@ static void estimate_work(struct course *course)
 {
     bool has_delays = course->costs->spread.kind != SPREAD_NONE || course->straggler.count > 0;
     double work = work_of_step(course, course->job->workers);
-    double error = reduction_error(reduction_kind(course), course->whole, course->job->workers,
-                                   course->parts, course->hosts, has_delays);
+    double error = reduction_error(course_reduction_kind(course), course->whole,
+                                   course->job->workers, course->parts, course->hosts, has_delays);
     if (has_delays && work > course->extent->work_max && course->round_steps == 1) {
         error = error_of_delays(course, error);
     }
-    if (reduction_kind(course) == REDUCTION_HALVING) {
+    if (course_reduction_kind(course) == REDUCTION_HALVING) {
         error = fmax(error, error_of_halving(course, 1));
     }
     if (course->round_steps > 1 && has_delays && course->parts == 0) {
@@ -384,113 +441,4 @@ enum status course_plan(struct course *course)
     }
     estimate_work(course);
     return STATUS_OK;
-}
-
-/* Messages of a worker to all servers cost it as many, also where one server stands for them. */
-static enum status reduce_servers(struct course *course)
-{
-    uint32_t workers = course->job->workers;
-    if (reduction_kind(course) == REDUCTION_SYNC) {
-        course->shards = 1;
-    }
-    for (uint32_t w = 0; w < workers; w++) {
-        course->message_scale[w] *= (double)course->parts / course->shards;
-    }
-    return reduction_of_servers(course->whole, workers, course->parts, course->shards,
-                                course->hosts, &course->reduction);
-}
-
-/* One worker's chunks are all alike, so that they are those of the others, too. */
-static enum status reduce_ring(struct course *course)
-{
-    uint32_t workers = course->job->workers;
-    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
-        struct span *bucket = &course->layout.buckets[b];
-        bucket->count = (bucket->count + workers - 1) / workers * workers;
-    }
-    course->simulated = 1;
-    return reduction_of_ring(course->whole, workers, course->hosts, &course->reduction);
-}
-
-/* A bucket has the chunks of those that are simulated. */
-static enum status sample_of_ring(struct course *course)
-{
-    uint32_t workers = course->whole_job->workers, count = course->sample.workers;
-    course->sample.hops_each = (double)(workers - 1) / (count - 1);
-    course->sample.values_each = course->sample.workers_each;
-    course->layout.value_count = 0;
-    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
-        struct span *bucket = &course->layout.buckets[b];
-        bucket->count = (bucket->count + workers - 1) / workers * count;
-        course->layout.value_count += bucket->count;
-    }
-    for (uint32_t w = 0; w < count; w++) {
-        course->message_scale[w] = course->work_scale[w] = course->sample.hops_each;
-    }
-    return is_direct(course)
-               ? sample_direct(course->whole, workers, course->hosts, count, &course->reduction)
-               : sample_ring(course->whole, workers, course->hosts, count, &course->reduction);
-}
-
-/* All hops are there, as they are. Only chunks are all alike. */
-static enum status sample_of_halving(struct course *course)
-{
-    uint32_t workers = course->whole_job->workers;
-    for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
-        struct span *bucket = &course->layout.buckets[b];
-        bucket->count = (bucket->count + workers - 1) / workers * workers;
-    }
-    course->job = course->whole_job;
-    return sample_halving(course->whole, &course->reduction);
-}
-
-static enum status sample_of_servers(struct course *course)
-{
-    uint32_t workers = course->whole_job->workers, count = course->sample.workers;
-    enum status status = sample_servers(course->whole, workers, course->parts, count, course->hosts,
-                                        &course->reduction);
-    for (uint32_t k = 0; k < course->parts; k++) {
-        course->hosts[count + k] = course->hosts[workers + k];
-        course->message_scale[count + k] = course->work_scale[count + k] =
-            course->sample.workers_each;
-    }
-    return status;
-}
-
-static bool allocate_delays(struct course *course)
-{
-    struct course_sample *sample = &course->sample;
-    size_t workers = course->whole_job->workers;
-    sample->delays = calloc(workers, sizeof(*sample->delays));
-    sample->drawn = calloc(2 * workers, sizeof(*sample->drawn));
-    sample->behind_s = calloc(workers, sizeof(*sample->behind_s));
-    return sample->delays != NULL && sample->drawn != NULL && sample->behind_s != NULL;
-}
-
-static enum status take_sample(struct course *course)
-{
-    struct course_sample *sample = &course->sample;
-    sample->workers = course->estimate.sample;
-    sample->workers_each = (double)course->whole_job->workers / sample->workers;
-    sample->job = *course->whole_job;
-    sample->job.workers = course->simulated = sample->workers;
-    sample->job.backup = course->estimate.sample_backup;
-    course->job = &sample->job;
-    clocks_finish(&course->clocks);
-    if (!clocks_init(&course->clocks, sample->workers) || !allocate_delays(course)) {
-        return STATUS_NO_MEMORY;
-    }
-    sample_place(course->whole, course->whole_job->workers, sample->workers, course->hosts);
-    return course->parts > 0                             ? sample_of_servers(course)
-           : reduction_kind(course) == REDUCTION_HALVING ? sample_of_halving(course)
-                                                         : sample_of_ring(course);
-}
-
-enum status course_reduce(struct course *course)
-{
-    enum status status = course->estimate.sample > 0 ? take_sample(course)
-                         : course->parts > 0         ? reduce_servers(course)
-                                                     : reduce_ring(course);
-    course->network = &course->reduction.network;
-    return status;
 }

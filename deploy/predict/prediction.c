@@ -353,6 +353,7 @@ static void finish(struct course *course)
     clocks_finish(&course->clocks);
     engine_destroy(course->engine);
     reduction_finish(&course->reduction);
+    free(course->sample.direct_each);
     free(course->sample.delays);
     free(course->sample.drawn);
     free(course->sample.behind_s);

@@ -47,23 +47,6 @@ static bool are_alike_hosts(const struct network *network, uint32_t a, uint32_t 
     return above == beside;
 }
 
-/* How many switches are on the way from a host up to where another branches off. */
-static uint32_t distance(const struct network *network, uint32_t a, uint32_t b)
-{
-    uint32_t count = 0;
-    for (uint32_t at = network->hosts[a].above; a != b && at != NETWORK_NONE;
-         at = network->switches[at].above) {
-        count++;
-        for (uint32_t its = network->hosts[b].above; its != NETWORK_NONE;
-             its = network->switches[its].above) {
-            if (its == at) {
-                return count;
-            }
-        }
-    }
-    return count;
-}
-
 /* Whether workers come again alike behind so many, and each is as far from the next. */
 static bool is_period(const struct network *network, uint32_t workers, const uint32_t *hosts,
                       uint32_t period)
@@ -71,8 +54,8 @@ static bool is_period(const struct network *network, uint32_t workers, const uin
     for (uint32_t w = 0; w < workers; w++) {
         uint32_t like = w % period, next = (w + 1) % workers;
         if (!are_alike_hosts(network, hosts[w], hosts[like]) ||
-            distance(network, hosts[w], hosts[next]) !=
-                distance(network, hosts[like], hosts[(like + 1) % period])) {
+            network_distance(network, hosts[w], hosts[next]) !=
+                network_distance(network, hosts[like], hosts[(like + 1) % period])) {
             return false;
         }
     }
@@ -330,35 +313,6 @@ enum status sample_ring(const struct network *network, uint32_t workers, const u
     made->flow_bandwidth /= hops_each;
     made->send_buffer /= hops_each;
     return STATUS_OK;
-}
-
-bool sample_may_be_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
-                          uint32_t count, uint32_t places_max)
-{
-    uint32_t places = 0;
-    bool has_cores = false;
-    for (uint32_t w = 0; w < workers; w++) {
-        const struct network_host *host = &network->hosts[hosts[w]];
-        places = host->workers > places ? host->workers : places;
-        has_cores = has_cores || host->cores > 0;
-    }
-    return !has_cores && places < count && places <= places_max &&
-           are_below_one_switch(network, workers, hosts);
-}
-
-enum status sample_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
-                          uint32_t count, struct reduction *ret_reduction)
-{
-    enum status status = reduction_copy(network, ret_reduction);
-    for (uint32_t w = 0, end; w < count && status == STATUS_OK; w = end) {
-        const struct network_host *host = &network->hosts[hosts[w]];
-        for (end = w + 1; end < count && hosts[end] == hosts[w]; end++) {
-        }
-        double each = (double)(workers - (end - w)) / (count - (end - w));
-        divide_link(ret_reduction, host->up, each);
-        divide_link(ret_reduction, host->down, each);
-    }
-    return status;
 }
 
 enum status sample_halving(const struct network *network, struct reduction *ret_reduction)

@@ -15,8 +15,8 @@
  * sample, and no link of their switches is full, its hosts are below one switch, and what the
  * others add to the way round is shared out among all hops between hosts.
  *
- * Directly, each message stands for several, with its bytes and its sums, that are on their way at
- * the same time: their latency counts once.
+ * Directly, messages stand for several that are on their way at the same time
+ * (sample_direct.h).
  *
  * Of halving and doubling, all hops are there. One whose distance is a multiple of the sample goes
  * by another, so that a worker still waits for as many different ones. (It would not if it sent to
@@ -58,17 +58,6 @@ void sample_place(const struct network *network, uint32_t workers, uint32_t coun
 /* A network in which so many hops of a ring stand for all. hosts: (workers). */
 enum status sample_ring(const struct network *network, uint32_t workers, const uint32_t *hosts,
                         uint32_t count, struct reduction *ret_reduction);
-
-/* Whether it is known how far a sample of `count` workers is off that add up directly: below one
- * switch, without cores, on two hosts at least, each with at most `places_max` workers. hosts:
- * (workers). */
-bool sample_may_be_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
-                          uint32_t count, uint32_t places_max);
-
-/* The same where all send to all directly: a host's link has the share that the messages of the
- * sample have of its messages in the whole job. hosts: (count). */
-enum status sample_direct(const struct network *network, uint32_t workers, const uint32_t *hosts,
-                          uint32_t count, struct reduction *ret_reduction);
 
 /* The same of halving and doubling: the network as it is. */
 enum status sample_halving(const struct network *network, struct reduction *ret_reduction);

@@ -112,4 +112,8 @@ bool network_has_bursts(const struct network *network);
 void network_find_route(const struct network *network, uint32_t from, uint32_t to,
                         struct network_route *ret_route);
 
+/* How many switches are on the way from a host up to where another branches off; 0: it is the same.
+ */
+uint32_t network_distance(const struct network *network, uint32_t from, uint32_t to);
+
 #endif

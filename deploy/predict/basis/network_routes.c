@@ -109,3 +109,19 @@ void network_find_route(const struct network *network, uint32_t from, uint32_t t
     route.flow_bandwidth = limit_flow(network, &route);
     *ret_route = route;
 }
+
+uint32_t network_distance(const struct network *network, uint32_t from, uint32_t to)
+{
+    uint32_t count = 0;
+    for (uint32_t at = network->hosts[from].above; from != to && at != NETWORK_NONE;
+         at = network->switches[at].above) {
+        count++;
+        for (uint32_t its = network->hosts[to].above; its != NETWORK_NONE;
+             its = network->switches[its].above) {
+            if (its == at) {
+                return count;
+            }
+        }
+    }
+    return count;
+}

@@ -177,10 +177,11 @@ static inline double connections_rate(const struct network *network,
     return rate;
 }
 
-/* Makes it if it is not there. NULL: no memory. */
-static inline struct connection *connections_make(struct connection_table *table, uint32_t from,
-                                                  uint32_t to)
+/* Makes it if it is not there, for such a packet and others alike. NULL: no memory. */
+static inline struct connection *connections_make(struct connection_table *table,
+                                                  const struct packet *packet)
 {
+    uint32_t from = packet->from, to = packet->to;
     const struct network *network = table->network;
     const uint32_t *hosts = table->hosts;
     struct connection *found = connections_find(table, from, to);
@@ -194,7 +195,7 @@ static inline struct connection *connections_make(struct connection_table *table
     if (table->fit != NULL && network->send_buffer > 0 && hosts[from] != hosts[to]) {
         made.buffer = table->fit(connections_rate(network, &route), 2 * route.latency_s);
     }
-    made.class = flows_class_of(table->flows, &route);
+    made.class = flows_class_of(table->flows, &route, packet_each(packet));
     return made.class != UINT32_MAX ? connections_add(table, &made) : NULL;
 }
 
@@ -205,7 +206,7 @@ static inline bool connections_announce(struct connection_table *table, const st
     if (!flows_have_bursts(table->flows)) {
         return true;
     }
-    struct connection *connection = connections_make(table, packet->from, packet->to);
+    struct connection *connection = connections_make(table, packet);
     if (connection != NULL) {
         connection->sent++;
         connections_expect(connection, table->flows);

@@ -75,7 +75,7 @@ static void carry(struct engine *engine, uint32_t process, enum cores_thread sid
     uint32_t thread = thread_of(engine, process);
     const struct packet *packet = &engine->store.list[index];
     double bytes = packet->is_lent || packet->is_copied ? 0 : packet->bytes;
-    double seconds = engine->model.work_scale[thread] *
+    double seconds = engine->model.work_scale[thread] * packet_each(packet) *
                      (engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s);
     if (seconds > 0 && engine_shares_cores(engine, thread)) {
         engine->store.list[index].awaited++;
@@ -139,8 +139,7 @@ static void go_on(struct engine *engine, struct connection *connection)
 static void queue_packet(struct engine *engine, uint32_t packet)
 {
     const struct packet *queued = &engine->store.list[packet];
-    struct connection *connection =
-        connections_make(&engine->connections, queued->from, queued->to);
+    struct connection *connection = connections_make(&engine->connections, queued);
     if (connection == NULL) {
         engine->is_out_of_memory = true;
         return;
@@ -155,7 +154,8 @@ static void end_flow(struct engine *engine)
     uint32_t index = flows_end_next(engine->flows, engine->now);
     const struct packet packet = engine->store.list[index];
     struct connection *connection = &engine->connections.list[packet.connection];
-    connection->bytes += packet.counted_bytes > 0 ? packet.counted_bytes : packet.bytes;
+    connection->bytes +=
+        packet_each(&packet) * (packet.counted_bytes > 0 ? packet.counted_bytes : packet.bytes);
     if (packet.is_moved) {
         add_event(engine, engine->now, EVENT_SMALL, index, 0);
     } else {
@@ -220,7 +220,7 @@ static double message_s(const struct engine *engine, uint32_t thread, const stru
                         bool is_sender)
 {
     double bytes = packet->is_lent || (packet->is_copied && is_sender) ? 0 : packet->bytes;
-    return engine->model.message_scale[thread] *
+    return engine->model.message_scale[thread] * packet_each(packet) *
            (engine->model.message_s + bytes * engine->model.message_byte_s);
 }
 
@@ -316,9 +316,9 @@ static void take_first(struct engine *engine, uint32_t process)
     thread->waiting.first = packet->next;
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
-    double work_s =
-        message_s(engine, process, packet, false) +
-        engine->model.work_scale[process] * engine->model.work_s(engine->model.owner, packet);
+    double work_s = message_s(engine, process, packet, false) +
+                    engine->model.work_scale[process] * packet_each(packet) *
+                        engine->model.work_s(engine->model.owner, packet);
     if (shares_cores) {
         give_work(engine, process, WORK_HANDLE, index, work_s);
         return;

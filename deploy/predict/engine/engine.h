@@ -24,6 +24,7 @@ struct packet {
     uint32_t from, to; // processes
     double bytes;
     double counted_bytes; // of them on links; 0: all of them
+    double each; // messages that it stands for, on connections of their own; 0: itself alone
     uint64_t step;
     uint32_t kind, bucket, chunk, segment, hop;
     bool is_lent;              // its values stay where they are: no link carries them
@@ -36,6 +37,11 @@ struct packet {
     double ready_s, arrived_s;
     uint64_t order;
 };
+
+static inline double packet_each(const struct packet *packet)
+{
+    return packet->each > 0 ? packet->each : 1;
+}
 
 struct engine_model {
     /* How long the receiver's thread works on a packet, besides taking it. Asked once, when the

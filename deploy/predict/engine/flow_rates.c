@@ -16,6 +16,12 @@
 #define TOLERANCE  1e-9 // of a rate, for rounding
 #define ROUNDS_MAX 16   // then all take part that are connected
 
+/* Of so many flows of a class: those that they stand for. */
+static double weigh(const struct flow_class *class, double count)
+{
+    return count * class->each;
+}
+
 static void note(struct flows *flows, struct list *list, uint32_t index)
 {
     flows->is_out_of_memory = !list_add(list, index) || flows->is_out_of_memory;
@@ -101,7 +107,7 @@ static void begin_sharing(struct flows *flows)
     for (uint32_t i = 0; i < flows->dirty.count; i++) {
         uint32_t index = flows->dirty.items[i];
         struct flow_class *class = &flows->classes[index];
-        double more = class->rate * ((double)class->count - class->shared_count);
+        double more = class->rate * weigh(class, (double)class->count - class->shared_count);
         bool has_changed = class->count != class->shared_count;
         for (uint32_t j = 0; j < class->link_count && has_changed; j++) {
             flows->links[class->links[j]].load += more;
@@ -123,7 +129,7 @@ static void begin_sharing(struct flows *flows)
 /* What each unfrozen flow of a link may have, by this link. */
 static double share_of(const struct link_state *link)
 {
-    return link->free > 0 ? link->free / link->unfrozen : 0;
+    return link->free > 0 ? link->free / link->sharers : 0;
 }
 
 static void note_share(struct flows *flows, uint32_t index)
@@ -150,12 +156,14 @@ static void empty_links(struct flows *flows)
         struct link_state *link = &flows->links[flows->open.items[o]];
         link->free = link->bandwidth;
         link->unfrozen = 0;
+        link->sharers = 0;
         link->load = 0; // without what rounding has left in it
         for (uint32_t i = 0; i < link->count; i++) {
             const struct flow_class *class = &flows->classes[link->classes[i]];
             bool takes_part = class->mark == flows->mark;
-            double load = class->rate * class->count;
+            double load = class->rate * weigh(class, class->count);
             link->unfrozen += takes_part ? class->count : 0;
+            link->sharers += takes_part ? weigh(class, class->count) : 0;
             link->free -= takes_part ? 0 : load;
             link->load += load;
         }
@@ -170,11 +178,13 @@ static void freeze_class(struct flows *flows, uint32_t index, uint32_t limit, do
                          double now)
 {
     struct flow_class *class = &flows->classes[index];
-    double load = rate * class->count, more = load - class->rate * class->count;
+    double sharers = weigh(class, class->count);
+    double load = rate * sharers, more = load - class->rate * sharers;
     class->is_frozen = true;
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
         link->unfrozen -= class->count;
+        link->sharers -= sharers;
         link->free -= load;
         link->load += more;
     }
@@ -270,12 +280,12 @@ static double level_of(const struct flows *flows, const struct link_state *link)
     do {
         level = next;
         double left = link->bandwidth;
-        uint32_t above = 0;
+        double above = 0;
         for (uint32_t i = 0; i < link->count; i++) {
             const struct flow_class *class = &flows->classes[link->classes[i]];
             bool keeps = class->rate <= level;
-            left -= keeps ? class->rate * class->count : 0;
-            above += keeps ? 0 : class->count;
+            left -= keeps ? class->rate * weigh(class, class->count) : 0;
+            above += keeps ? 0 : weigh(class, class->count);
         }
         next = above > 0 && left > 0 ? left / above : level;
     } while (next > level * (1 + TOLERANCE));

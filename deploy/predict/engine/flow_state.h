@@ -34,6 +34,7 @@ struct flow_class {
     uint32_t limit; // the link that gives it its rate
     uint32_t heap_place;
     double most;                        // bytes per second of one flow
+    double each;                        // flows that one stands for
     double since;                       // when it got its rate
     double served;                      // bytes of each flow, until then
     double end;                         // of its first flow
@@ -55,7 +56,8 @@ struct link_state {
     uint32_t limited;  // of these classes: those that it gives their rate,
     double share;      // which is that
     double load;       // the sum of all flows' rates
-    uint32_t unfrozen; // flows that take part in a sharing
+    uint32_t unfrozen; // flows that take part in a sharing,
+    double sharers;    // and those that they stand for
     double free;       // bandwidth that the other flows leave
     uint64_t mark;     // of the sharing in which it is reached,
     uint64_t opened;   // and of that in which it is shared anew

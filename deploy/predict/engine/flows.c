@@ -89,7 +89,8 @@ static bool grow_table(struct flows *flows)
     return true;
 }
 
-static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t count, double most)
+static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t count, double most,
+                          double each)
 {
     uint32_t index = flows->class_count;
     if (!grow_table(flows) ||
@@ -103,6 +104,7 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
     *class = (struct flow_class){.link_count = count,
                                  .limit = FLOW_LIMIT_NONE,
                                  .most = most,
+                                 .each = each,
                                  .end = DBL_MAX,
                                  .heap_place = flows->heap_count,
                                  .next = *chain};
@@ -114,7 +116,7 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
     return index;
 }
 
-uint32_t flows_class_of(struct flows *flows, const struct network_route *route)
+uint32_t flows_class_of(struct flows *flows, const struct network_route *route, double each)
 {
     uint32_t links[NETWORK_ROUTE_MAX], count = 0;
     double most = route->flow_bandwidth > 0 ? route->flow_bandwidth : flows->most;
@@ -126,13 +128,13 @@ uint32_t flows_class_of(struct flows *flows, const struct network_route *route)
         for (uint32_t at = *chain_of(flows, links, count, most); at > 0;
              at = flows->classes[at - 1].next) {
             const struct flow_class *class = &flows->classes[at - 1];
-            if (class->link_count == count && class->most == most &&
+            if (class->link_count == count && class->most == most && class->each == each &&
                 memcmp(class->links, links, count * sizeof(*links)) == 0) {
                 return at - 1;
             }
         }
     }
-    return add_class(flows, links, count, most);
+    return add_class(flows, links, count, most, each);
 }
 
 /* Makes room in a list that belongs to a class or a link, and counts it. */

@@ -20,8 +20,9 @@ struct flows;
 enum status flows_create(const struct network *network, struct flows **ret_flows);
 void flows_destroy(struct flows *flows); // NULL is fine
 
-/* The class of flows that go this way; UINT32_MAX if there is no memory. */
-uint32_t flows_class_of(struct flows *flows, const struct network_route *route);
+/* The class of flows that go this way, of which each stands for so many, 1 if it is one, beside
+ * each other; UINT32_MAX if there is no memory. */
+uint32_t flows_class_of(struct flows *flows, const struct network_route *route, double each);
 
 /* Begins a flow, which has no rate until flows_share. What links let pass at once (flow_bursts.h)
  * takes no time, unless it is paced. False if there is no memory. */

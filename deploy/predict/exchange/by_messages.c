@@ -8,6 +8,7 @@
 #include "deploy/predict/course.h"
 #include "deploy/predict/exchange/values.h"
 #include "deploy/predict/sample.h"
+#include "deploy/predict/sample_direct.h"
 #include "worker/exchange/chunks/ring_plan.h"
 
 #include <assert.h>
@@ -88,11 +89,24 @@ static bool is_added(const struct course *course, const struct packet *packet)
     return packet->hop < (algorithm == ALL_REDUCE_RING ? course->job->workers : HOP_MEAN);
 }
 
+/* How many messages one stands for, in a sample of workers that all send to all; 0: itself alone.
+ */
+static double direct_each(const struct course *course, const struct packet *packet)
+{
+    const double *each = course->sample.direct_each;
+    uint32_t from = packet->from;
+    return each != NULL ? each[(size_t)from * SAMPLE_DISTANCES +
+                               network_distance(course->network, course->hosts[from],
+                                                course->hosts[packet->to])]
+                        : 0;
+}
+
 static void send_bytes(struct course *course, const struct packet *packet, double bytes, bool adds)
 {
     struct packet copy = *packet;
     bool lends = course_lends(course, packet->from, packet->to);
     copy.bytes = bytes;
+    copy.each = direct_each(course, packet);
     copy.is_lent = lends && adds;
     copy.is_copied = lends && !adds;
     copy.is_paced = course->network->pacing.is_paced[NETWORK_WAY_RING];
@@ -108,9 +122,10 @@ static void send_bytes(struct course *course, const struct packet *packet, doubl
  * mean to all, which it has encoded once. */
 static double encoded_each(const struct course *course, const struct packet *packet)
 {
-    const struct ring *ring = course->exchange;
-    bool is_direct = ring->buckets[packet->bucket].algorithm == ALL_REDUCE_DIRECT;
-    return is_direct && packet->hop == HOP_MEAN ? 1 : course->sample.hops_each;
+    bool is_direct = course->sample.direct_each != NULL;
+    return is_direct && packet->hop < HOP_MEAN ? direct_each(course, packet)
+           : is_direct                         ? 1
+                                               : course->sample.hops_each;
 }
 
 /* A segment; `is_new`: it has to be encoded first. */
@@ -341,6 +356,7 @@ static double messages_work_s(void *owner, const struct packet *packet)
     }
     double floats = (double)segment_of(course, packet).count;
     double mean_s = makes_mean(course, packet) ? values_decode_s(course, floats) : 0;
+    mean_s /= packet_each(packet); // there is one for all that it stands for
     return mean_s + (is_added(course, packet) ? values_add_s(course, floats)
                                               : values_decode_s(course, floats));
 }

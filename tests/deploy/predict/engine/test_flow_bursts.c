@@ -40,7 +40,7 @@ static void begin(double now, uint32_t from, uint32_t to, double bytes)
 {
     struct network_route route;
     network_find_route(&network, from, to, &route);
-    assert_true(flows_begin(flows, now, flows_class_of(flows, &route), bytes, 0, is_paced));
+    assert_true(flows_begin(flows, now, flows_class_of(flows, &route, 1), bytes, 0, is_paced));
     assert_true(flows_share(flows, now));
 }
 
@@ -150,7 +150,7 @@ static uint32_t class_between(uint32_t from, uint32_t to)
 {
     struct network_route route;
     network_find_route(&network, from, to, &route);
-    return flows_class_of(flows, &route);
+    return flows_class_of(flows, &route, 1);
 }
 
 /* Of three that leave a host together each has a third, and one that is alone has all. */

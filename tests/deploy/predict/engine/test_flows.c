@@ -137,7 +137,7 @@ static void begin_one(const struct network *network, struct flows *flows, double
     struct plain_flow *flow = &plain[token];
     *flow = (struct plain_flow){.left = 1e6 * (1 + draw(1000)), .is_used = true};
     network_find_route(network, from, to, &flow->route);
-    uint32_t class = flows_class_of(flows, &flow->route);
+    uint32_t class = flows_class_of(flows, &flow->route, 1);
     assert_true(class != UINT32_MAX);
     assert_true(flows_begin(flows, now, class, flow->left, token, false));
 }
@@ -223,7 +223,7 @@ static void begin_between(const struct network *network, struct flows *flows, do
 {
     struct network_route route;
     network_find_route(network, from, to, &route);
-    assert_true(flows_begin(flows, now, flows_class_of(flows, &route), bytes, from, false));
+    assert_true(flows_begin(flows, now, flows_class_of(flows, &route, 1), bytes, from, false));
 }
 
 /* Hosts a, b and c send to t, at 2, 5 and 5.5 Gbit/s. Then b sends elsewhere, too, and a no longer:
@@ -261,6 +261,43 @@ static void flows_share_a_full_link_anew_when_one_takes_what_another_leaves(void
     assert_true(flows_share(flows, 1));
     predictions_check("end of c's", 0, flows_next_end(flows), 2, 1e-9);
     assert_int_equal(flows_end_next(flows, flows_next_end(flows)), C);
+    flows_destroy(flows);
+    network_finish(&network);
+}
+
+static void begin_for(const struct network *network, struct flows *flows, uint32_t from,
+                      double each, double bytes)
+{
+    struct network_route route;
+    network_find_route(network, from, 2, &route);
+    assert_true(flows_begin(flows, 0, flows_class_of(flows, &route, each), bytes, from, false));
+}
+
+/* Two hosts send to a third, one of them by a flow that stands for two and a half: 3.5 shares of a
+ * link, of which each flow has one, and its own link carries as many. */
+static void flows_that_stand_for_several_have_the_shares_of_these(void **unused)
+{
+    (void)unused;
+    enum { A, B };
+    static const char text[] =
+        "{\"switches\": [{\"name\": \"s\"}], \"hosts\": ["
+        "{\"name\": \"a\", \"nic\": \"5 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"b\", \"nic\": \"10 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"t\", \"nic\": \"7 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}";
+    const double rate = 1e9 / 8;
+    struct network network;
+    struct flows *flows = NULL;
+    predictions_read_network(text, &network);
+    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
+    begin_for(&network, flows, A, 2.5, 4 * rate);
+    assert_true(flows_share(flows, 0));
+    predictions_check("a alone", 0, flows_next_end(flows), 2, 1e-9);
+    begin_for(&network, flows, B, 1, 2 * rate);
+    assert_true(flows_share(flows, 0));
+    predictions_check("b beside a", 0, flows_next_end(flows), 1, 1e-9);
+    assert_int_equal(flows_end_next(flows, 1), B);
+    assert_true(flows_share(flows, 1));
+    predictions_check("a alone again", 0, flows_next_end(flows), 2, 1e-9);
     flows_destroy(flows);
     network_finish(&network);
 }
@@ -307,6 +344,7 @@ int main(void)
         cmocka_unit_test(flows_between_equal_hosts_have_max_min_rates),
         cmocka_unit_test(flows_of_many_to_few_have_max_min_rates),
         cmocka_unit_test(flows_share_a_full_link_anew_when_one_takes_what_another_leaves),
+        cmocka_unit_test(flows_that_stand_for_several_have_the_shares_of_these),
         cmocka_unit_test(flows_in_many_networks_have_max_min_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
