@@ -62,6 +62,13 @@ static bool has_port(const char *endpoint)
     return number_whole(text, strlen(text), PORT_MAX, &port) && port > 0;
 }
 
+/* What this shell has from a process of a launcher that it is below: that one's place. */
+static void drop_place(void)
+{
+    unsetenv(LAUNCH_NUMBER_VARIABLE);
+    unsetenv("RINGSIDE_RANK");
+}
+
 /* A worker takes the coordinator's choice of a rank, whatever launcher this shell is below. */
 static enum exit_code join(char *endpoint, char **options, int count)
 {
@@ -72,7 +79,7 @@ static enum exit_code join(char *endpoint, char **options, int count)
         return EXIT_FAILED;
     }
     char *const before[] = {name, server, endpoint, launcher, none};
-    unsetenv(LAUNCH_NUMBER_VARIABLE); // no start of this job's launcher
+    drop_place();
     memcpy(argv, before, sizeof(before));
     memcpy(argv + 5, options, (size_t)count * sizeof(*options));
     enum exit_code code = command_worker(count + 5, argv); // returns only if it cannot be started

@@ -131,7 +131,7 @@ static enum status read_options(const struct ringside_options *options, struct r
         .coordinator = ringside->server,
         .address = ringside->bind,
         .port_range = ringside->port_range,
-        .launch = launch_number_read(getenv),
+        .launch = launch_number_read(getenv, ringside->server),
         .security = &ringside->security,
         .join_timeout_ms = (uint32_t)(1000 * timeout),
         .stall_warn_ms = STALL_WARN_MS,
