@@ -45,6 +45,12 @@ struct newcomers {
 const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
                            const struct message *join, uint64_t now_ms);
 
+/* Whether the peer is one of them. */
+bool newcomers_have(const struct newcomers *newcomers, uint64_t peer);
+
+/* Whether another process has asked with the number of the same start of a launcher. */
+bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_member *member);
+
 /* Forgets those that have stopped asking. */
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
 
