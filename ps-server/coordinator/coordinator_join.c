@@ -56,12 +56,23 @@ static bool is_of_another(const struct slot *place, const struct wire_member *me
     return place->launch != 0 && place->launch != member->launch;
 }
 
+/* Whether it has come by hand, and asks for no place, where a launcher starts a process for each.
+ * Whoever got its place would be refused, and the job would fail. */
+static bool is_spare(const struct coordinator *coordinator, const struct wire_member *member)
+{
+    return coordinator->is_launched && member->role == ROLE_WORKER && member->launch == 0 &&
+           !member->has_rank;
+}
+
 /* Whether a member has no place in this generation. The places of all but the first are kept for
  * the processes that come back to them. */
 static bool is_newcomer(const struct coordinator *coordinator, const struct wire_member *member)
 {
     if (coordinator->state != COORDINATOR_GATHERING || coordinator->is_returned) {
         return true; // those who are to come back train
+    }
+    if (is_spare(coordinator, member)) {
+        return true;
     }
     const struct slot *place =
         membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot;
