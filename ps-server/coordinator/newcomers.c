@@ -204,11 +204,13 @@ static void drop(struct newcomers *newcomers, struct newcomer *gone)
     newcomers->count--;
 }
 
-void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer)
+void newcomers_note_closed(struct coordinator *coordinator, uint64_t peer)
 {
-    struct newcomer *gone = find(newcomers, peer);
+    struct newcomer *gone = find(&coordinator->newcomers, peer);
     if (gone != NULL) {
-        drop(newcomers, gone);
+        coordinator_port_say(&coordinator->port, false,
+                             "worker %u, which had asked to join the job, has gone", gone->number);
+        drop(&coordinator->newcomers, gone);
     }
 }
 

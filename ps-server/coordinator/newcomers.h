@@ -55,7 +55,7 @@ bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
 
 /* The connection of a peer was closed: if it is one of them, it is gone, or asks by another one. */
-void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer);
+void newcomers_note_closed(struct coordinator *coordinator, uint64_t peer);
 
 /* A process that a launcher has started has ended: if it is one of them, it is gone. */
 void newcomers_note_ended(struct newcomers *newcomers, uint32_t launch);
