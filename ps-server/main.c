@@ -85,7 +85,7 @@ static enum status run_shard(const struct ps_options *options, double stall_warn
         .port_range = options->port_range,
         .security = security,
         .number = options->shard,
-        .launch = launch_number_read(getenv),
+        .launch = launch_number_read(getenv, options->server),
         .trace = trace,
         .notify = notify,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),

@@ -66,6 +66,18 @@ static enum status build(struct workplace *workplace, struct link *link, const s
     return STATUS_OK;
 }
 
+/* Whether a worker can be of this job. If not it goes without a word, so that whoever comes in its
+ * place may be. */
+static bool is_for_workers(const struct job *job)
+{
+    if (job_is_external(job)) {
+        log_error("the model of this job, %s, is a program of its own that joins by libringside: "
+                  "start that, not `worker`",
+                  job->model);
+    }
+    return !job_is_external(job);
+}
+
 /* *number: by which the process joins later generations. */
 static enum status train(const struct worker_options *options, struct link *link,
                          struct workplace *workplace, struct job *job, uint32_t *number)
@@ -74,6 +86,10 @@ static enum status train(const struct worker_options *options, struct link *link
     enum status status = link_welcome(link, job, &process);
     if (status != STATUS_OK) {
         return status;
+    }
+    if (!is_for_workers(job)) {
+        job->workers = 0; // it has not joined that
+        return STATUS_MISMATCH;
     }
     bool is_first = link_generation(link) == 0;
     *number = link_number(link);
@@ -155,7 +171,7 @@ static enum status join_and_train(const struct worker_options *options,
         .security = security,
         .has_rank = options->has_rank,
         .rank = options->rank,
-        .launch = launch_number_read(getenv),
+        .launch = launch_number_read(getenv, options->server),
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
         .stall_warn_ms = (uint32_t)(1000 * options->stall_warn),
         .notify = notify,

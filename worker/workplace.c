@@ -243,12 +243,6 @@ enum status workplace_open(struct workplace *workplace, const struct job *job,
                            const struct workplace_seat *seat)
 {
     *workplace = (struct workplace){.trace = workplace->trace};
-    if (job_is_external(job)) {
-        log_error("the model of this job, %s, is a program of its own that joins by libringside: "
-                  "start that, not `worker`",
-                  job->model);
-        return STATUS_UNSUPPORTED;
-    }
     enum status status = workplace_open_data(workplace, job, seat);
     if (status != STATUS_OK) {
         goto fail;

@@ -20,6 +20,9 @@
 // How often a newcomer asks again that was told to, because the job is under way.
 #define ASK_AGAIN_MS 200
 
+// How often one that asks says that it still waits.
+#define SAY_AGAIN_MS 30000
+
 static enum status send_leave(struct member *member, enum status reason, const char *text)
 {
     struct message leave = {
@@ -209,7 +212,8 @@ struct wait {
     const char *endpoint;
     uint32_t timeout_ms;
     uint64_t deadline_ms, warn_ms;
-    uint64_t ask_ms; // when to ask again; 0: not
+    uint64_t ask_ms;           // when to ask again; 0: not
+    uint64_t began_ms, say_ms; // since when it waits; when to say so again; 0: it was not said
     struct job *ret_job;
     uint32_t *ret_rank;
 };
@@ -218,6 +222,12 @@ struct wait {
 static void note_place(struct member *member, const struct message *refusal, struct wait *wait)
 {
     uint64_t now_ms = clock_now_ms();
+    if (wait->say_ms == 0 || now_ms >= wait->say_ms) {
+        wait->say_ms = now_ms + SAY_AGAIN_MS;
+        log_info("the job is under way, and admits this process as worker %u when there is a fresh "
+                 "copy, or a commit, to begin with; waited_s=%.0f",
+                 refusal->rank, (double)(now_ms - wait->began_ms) / 1000);
+    }
     member->self.has_rank = true;
     member->self.rank = refusal->rank;
     wait->ask_ms = now_ms + ASK_AGAIN_MS;
@@ -336,10 +346,12 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
     struct wait wait = {.endpoint = endpoint,
                         .timeout_ms = timeout_ms,
                         .deadline_ms = clock_now_ms() + timeout_ms,
+                        .began_ms = clock_now_ms(),
                         .warn_ms = first_warning_ms(member),
                         .ret_job = ret_job,
                         .ret_rank = ret_rank};
     member->self.cores = cores_available();
+    log_info("waiting for the coordinator at %s to admit this process (Ctrl-C gives up)", endpoint);
     enum status status = ask(member);
     if (status != STATUS_OK) {
         return status;

@@ -3,16 +3,24 @@
  * member hand it on. Members tell it when they join. So a coordinator that hears of the end of a
  * process knows whether a member is that process, or another one that has taken its rank since.
  *
+ * Whatever is started below the process inherits the variable, too: a notebook, a shell, and a
+ * member of another job that somebody starts there. So the variable has the endpoint of the job
+ * that the number is for, and the number counts for a process that joins there.
+ *
  * A number also tells for which of the launcher's places the process was started, which need not be
  * its number in the job. A launcher starts a process for a place when the one before has ended, or
  * counts as lost with its host. */
 #ifndef COMMON_SERVICE_LAUNCH_NUMBER_H
 #define COMMON_SERVICE_LAUNCH_NUMBER_H
 
+#include "common/transport/transport.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 #define LAUNCH_NUMBER_VARIABLE "RINGSIDE_LAUNCH"
+
+#define LAUNCH_NUMBER_TEXT_BYTES (TRANSPORT_ENDPOINT_BYTES + 12)
 
 #define LAUNCH_NUMBER_PLACES 8192 // more than there are members
 
@@ -29,8 +37,14 @@ static inline bool launch_number_follows(uint32_t later, uint32_t earlier)
            later % LAUNCH_NUMBER_PLACES == earlier % LAUNCH_NUMBER_PLACES;
 }
 
-/* `get` is getenv, or a test's own. 0: no launcher has started this process, or one that does not
- * count (mpirun, systemd, a person). */
-uint32_t launch_number_read(char *(*get)(const char *name));
+/* What the variable has for a process that is to join the coordinator at `endpoint`:
+ * "NUMBER@ENDPOINT". */
+void launch_number_write(uint32_t number, const char *endpoint,
+                         char ret_text[LAUNCH_NUMBER_TEXT_BYTES]);
+
+/* The number by which this process joins the coordinator at `endpoint`. `get` is getenv, or a
+ * test's own. 0: no launcher has started it for that job, or one that does not count (mpirun,
+ * systemd, a person). */
+uint32_t launch_number_read(char *(*get)(const char *name), const char *endpoint);
 
 #endif

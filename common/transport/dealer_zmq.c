@@ -24,6 +24,9 @@ const char *dealer_explain(const struct dealer *dealer)
     switch (dealer->handshake) {
     case HANDSHAKE_NONE:
         return "no connection so far";
+    case HANDSHAKE_BEGUN:
+        return "something listens there and does not answer: is that the port that `ps` prints, or "
+               "is `ps` stopped, or its host overloaded?";
     case HANDSHAKE_DONE:
         return "the connection is made";
     case HANDSHAKE_BROKEN:
@@ -187,9 +190,15 @@ void dealer_watch(struct dealer *dealer)
     while (dealer->monitor != NULL && monitor_next(dealer->monitor, &event)) {
         if (event.kind == ZMQ_EVENT_CONNECTED) {
             dealer->descriptor = (int)event.value;
+            if (dealer->handshake == HANDSHAKE_NONE) {
+                dealer->handshake = HANDSHAKE_BEGUN;
+            }
             continue;
         }
         if (event.kind == ZMQ_EVENT_CONNECT_RETRIED) {
+            if (dealer->handshake == HANDSHAKE_BEGUN) {
+                dealer->handshake = HANDSHAKE_NONE;
+            }
             look_for_stranger(dealer);
             continue;
         }

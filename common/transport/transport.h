@@ -99,7 +99,8 @@ enum status transport_reconnect(struct transport *transport, const char *endpoin
 
 /* The result of the last attempt to connect to a peer. */
 enum handshake {
-    HANDSHAKE_NONE,       // there was no handshake: no process listens, or none answers
+    HANDSHAKE_NONE,       // there was no connection: no process listens, or none is reached
+    HANDSHAKE_BEGUN,      // there is a connection, and the peer has not answered so far
     HANDSHAKE_DONE,       // and it stays so
     HANDSHAKE_BROKEN,     // the peer closed the connection before it was done
     HANDSHAKE_KEYLESS,    // the peer has no keys, and this side has

@@ -6,6 +6,7 @@
 #include "common/transport/transport.h"
 #include "deploy/command/commands.h"
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,7 +63,37 @@ static bool has_port(const char *endpoint)
     return number_whole(text, strlen(text), PORT_MAX, &port) && port > 0;
 }
 
-/* A worker takes the coordinator's choice of a rank, whatever launcher this shell is below. */
+/* Whether the host of the endpoint has an address, if it is reached by tcp. Says so if it has
+ * none. */
+static bool has_host(const char *endpoint)
+{
+    static const char prefix[] = "tcp://";
+    char host[TRANSPORT_ENDPOINT_BYTES];
+    struct addrinfo *addresses = NULL;
+    if (strncmp(endpoint, prefix, strlen(prefix)) != 0 || strpbrk(endpoint, "[;") != NULL) {
+        return true; // the socket looks at these
+    }
+    const char *begin = endpoint + strlen(prefix);
+    snprintf(host, sizeof(host), "%.*s", (int)(strrchr(begin, ':') - begin), begin);
+    int error = getaddrinfo(host, NULL, NULL, &addresses);
+    if (error != 0) {
+        log_error("there is no way to the host of SERVER, '%s': %s; is that its name?", host,
+                  gai_strerror(error));
+        return false;
+    }
+    freeaddrinfo(addresses);
+    return true;
+}
+
+/* What this shell has from a process of a launcher that it is below: that one's place. */
+static void drop_place(void)
+{
+    unsetenv(LAUNCH_NUMBER_VARIABLE);
+    unsetenv("RINGSIDE_RANK");
+}
+
+/* A worker takes the coordinator's choice of a rank, whatever launcher this shell is below. Unless
+ * somebody asks for less, it says how it gets on: nobody else does where it runs. */
 static enum exit_code join(char *endpoint, char **options, int count)
 {
     char server[] = "--server", launcher[] = "--launcher", none[] = "none", name[] = "worker";
@@ -72,7 +103,8 @@ static enum exit_code join(char *endpoint, char **options, int count)
         return EXIT_FAILED;
     }
     char *const before[] = {name, server, endpoint, launcher, none};
-    unsetenv(LAUNCH_NUMBER_VARIABLE); // no start of this job's launcher
+    drop_place();
+    setenv("RINGSIDE_LOG_LEVEL", "info", false);
     memcpy(argv, before, sizeof(before));
     memcpy(argv + 5, options, (size_t)count * sizeof(*options));
     enum exit_code code = command_worker(count + 5, argv); // returns only if it cannot be started
@@ -113,5 +145,5 @@ enum exit_code command_join(int argc, char **argv)
                   first, PORT_MAX);
         return EXIT_USAGE;
     }
-    return join(endpoint, argv + 2, argc - 2);
+    return has_host(endpoint) ? join(endpoint, argv + 2, argc - 2) : EXIT_FAILED;
 }

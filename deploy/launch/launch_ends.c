@@ -47,6 +47,16 @@ static bool is_done(const struct launch *launch, bool is_own, bool is_well)
     return is_own && is_well && job_may_commit(&launch->job);
 }
 
+/* Whether the member was started in the place of a lost one, and its program, which goes on from
+ * its commits, failed. If it had no part in the job so far, nobody misses it. */
+static bool may_be_given_up(const struct launch *launch, size_t index)
+{
+    const struct member *member = &launch->members.list[index];
+    return index >= launch->placement.server_count && job_may_commit(&launch->job) &&
+           launch->has_begun && !launch->is_ending && member->is_again &&
+           !member_was_killed(member);
+}
+
 /* Whether a worker runs, or is to run. A coordinator that has lost all of them cannot go on. */
 static bool is_anybody_left(const struct launch *launch)
 {
@@ -122,14 +132,20 @@ static void note_end(struct launch *launch, size_t index)
                  "; it is not started again, as no other host has a free slot");
         say_unplaced(launch, member);
     }
+    member->is_given_up = may_be_given_up(launch, index);
+    if (member->is_given_up) {
+        log_warn("%s; it is not started once more, and the job goes on if it had no part in it",
+                 sentence);
+    }
     // A program's own failure is no loss that the others go on from.
-    bool may_go_on =
-        may_be_done_without(launch, index) && (is_killed || !job_may_commit(&launch->job));
+    bool is_loss = is_killed || !job_may_commit(&launch->job) || member->is_given_up;
+    bool may_go_on = may_be_done_without(launch, index) && is_loss;
     name_process(member, subject);
     snprintf(kind, sizeof(kind), "%s %s",
              restart_find_place(launch, member)              ? "again"
              : launch->is_returning && may_go_on && !is_well ? "lost"
              : is_killed                                     ? "killed"
+             : member->is_given_up                           ? "newcomer"
                                                              : "ended",
              subject);
     launch_tell(launch, kind, sentence, member);

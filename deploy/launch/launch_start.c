@@ -49,6 +49,7 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
         .host = host,
         .argv = argv,
         .environment = environment,
+        .endpoint = index > 0 ? launch->endpoint : NULL,
         .input = launch->handover.text,
         .announces = index == 0,
         // A coordinator that is started again listens where it did before.

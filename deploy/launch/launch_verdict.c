@@ -97,11 +97,13 @@ void launch_dismiss_late(struct launch *launch)
     for (size_t i = launch->placement.server_count; i < members->count; i++) {
         struct member *member = &members->list[i];
         uint32_t number = (uint32_t)(i - launch->placement.server_count);
+        // Another process may have its number by now.
+        member->is_missed = member->is_given_up;
         if (!job_may_commit(&launch->job) ||
             last_summary_has_worker(launch->options->folder, number)) {
             continue;
         }
-        member->is_missed = member->is_over ? member_was_killed(member) : member->is_again;
+        member->is_missed |= member->is_over ? member_was_killed(member) : member->is_again;
         if (!member->is_over && member->is_again) {
             members_signal(members, i, SIGTERM);
         }

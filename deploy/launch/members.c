@@ -71,12 +71,16 @@ static enum status fill_list(const char *const *from, const char **to)
     return from[count] == NULL ? STATUS_OK : STATUS_INVALID;
 }
 
-/* What the program gets, and behind that which of the starts it is. `number` is borrowed. */
+/* What the program gets, and behind that which of the starts it is, if it is to join somebody.
+ * `number` is borrowed. */
 static enum status fill_environment(const struct member_start *start, const char *number,
                                     const char **to)
 {
     enum status status = fill_list(start->environment, to);
     size_t count = 0;
+    if (start->endpoint == NULL) {
+        return status;
+    }
     while (to[count] != NULL) {
         count++;
     }
@@ -92,14 +96,17 @@ enum status members_start(struct members *members, size_t index, const struct me
 {
     struct member *member = &members->list[index];
     const struct host_link *link = &members->crew->links[start->host];
-    char directory[MEMBER_LOG_BYTES], number[sizeof(LAUNCH_NUMBER_VARIABLE) + 12];
+    static const char variable[] = LAUNCH_NUMBER_VARIABLE "=";
+    char directory[MEMBER_LOG_BYTES], number[sizeof(variable) + LAUNCH_NUMBER_TEXT_BYTES];
     if (member->log_fd >= 0) {
         close(member->log_fd); // of the process before this one
     }
     *member = (struct member){
         .log_fd = -1,
         .launch = launch_number_make(crew_take_ids(members->crew, 1) + 1, (uint32_t)index)};
-    snprintf(number, sizeof(number), LAUNCH_NUMBER_VARIABLE "=%u", member->launch);
+    memcpy(number, variable, sizeof(variable));
+    launch_number_write(member->launch, start->endpoint != NULL ? start->endpoint : "",
+                        number + strlen(variable));
     snprintf(member->name, sizeof(member->name), "%s", start->name);
     snprintf(member->log, sizeof(member->log), "%s", start->log);
     member->log_from = log_tail_end(member->log);

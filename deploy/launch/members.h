@@ -39,6 +39,8 @@ struct member {
     bool is_again;        // it was started again
     bool is_unplaced;     // it was said that no host has a slot for it
     bool is_missed;       // its program's job was completed without it
+    bool is_given_up;     // it was started again, and its program failed: the coordinator knows
+                          // whether the job goes on without it
 };
 
 struct members {
@@ -62,6 +64,7 @@ struct member_start {
     size_t host;
     const char *const *argv;        // ends with NULL
     const char *const *environment; // ends with NULL
+    const char *endpoint;           // of the coordinator that it is to join; NULL: it is that one
     const char *input;              // of its standard input; NULL: none
     bool announces, listens, is_told, has_terminal;
 };

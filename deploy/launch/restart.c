@@ -418,6 +418,17 @@ void restart_begin_return(struct launch *launch, const char *reason)
  * The whole job
  * ========================================================================================== */
 
+/* Whether a program failed that was started again, and nobody has gone on without it since. */
+static bool has_given_up(const struct launch *launch)
+{
+    bool has_any = false;
+    for (size_t i = 1; i < launch->members.count; i++) {
+        const struct member *member = &launch->members.list[i];
+        has_any |= member->is_given_up && !member->is_settled;
+    }
+    return has_any;
+}
+
 static bool is_loss(const struct launch *launch)
 {
     const struct member *coordinator = &launch->members.list[0];
@@ -426,6 +437,9 @@ static bool is_loss(const struct launch *launch)
     }
     if (member_was_killed(coordinator)) {
         return true;
+    }
+    if (has_given_up(launch)) {
+        return false;
     }
     if (launch->options->program != NULL) {
         // Its processes end with errors of their own once another one is lost. Where it goes on

@@ -50,10 +50,18 @@ static void welcome(const struct coordinator *coordinator, uint64_t peer, enum m
     coordinator_port_send(&coordinator->port, peer, &message);
 }
 
-/* Whether the place is that of another process of the launcher, as far as is known. */
+/* Whether the place is that of a process of the launcher, and this is another one. */
 static bool is_of_another(const struct slot *place, const struct wire_member *member)
 {
-    return place->launch != 0 && member->launch != 0 && place->launch != member->launch;
+    return place->launch != 0 && place->launch != member->launch;
+}
+
+/* Whether it has come by hand, and asks for no place, where a launcher starts a process for each.
+ * Whoever got its place would be refused, and the job would fail. */
+static bool is_spare(const struct coordinator *coordinator, const struct wire_member *member)
+{
+    return coordinator->is_launched && member->role == ROLE_WORKER && member->launch == 0 &&
+           !member->has_rank;
 }
 
 /* Whether a member has no place in this generation. The places of all but the first are kept for
@@ -62,6 +70,9 @@ static bool is_newcomer(const struct coordinator *coordinator, const struct wire
 {
     if (coordinator->state != COORDINATOR_GATHERING || coordinator->is_returned) {
         return true; // those who are to come back train
+    }
+    if (is_spare(coordinator, member)) {
+        return true;
     }
     const struct slot *place =
         membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot;
@@ -267,15 +278,33 @@ static void lose_replaced(struct coordinator *coordinator, const struct wire_mem
     }
 }
 
-void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
-                    uint64_t now_ms)
+/* What a process says of itself. Of several that were started below one program of the launcher,
+ * which knows of one, the first is that one, and the others are as if nobody had started them. */
+static struct wire_member describe_joining(const struct coordinator *coordinator, uint64_t peer,
+                                           const struct wire_member *told)
+{
+    struct wire_member member = *told;
+    if (membership_same_start(&coordinator->membership, told).slot == NULL &&
+        !newcomers_share_start(&coordinator->newcomers, told)) {
+        return member;
+    }
+    member.launch = 0;
+    if (!newcomers_have(&coordinator->newcomers, peer)) { // which was said then
+        coordinator_port_say(&coordinator->port, true,
+                             "process %llu on host %s was started below a program of the launcher "
+                             "that has a %s already: it counts as one that was started by hand",
+                             (unsigned long long)told->process_id, told->host,
+                             role_name(told->role));
+    }
+    return member;
+}
+
+static void join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
+                 uint64_t now_ms)
 {
     const struct coordinator_port *port = &coordinator->port;
     const struct wire_member *member = message->member;
     struct sender known;
-    if (membership_find(&coordinator->membership, peer, &known)) {
-        return; // asked twice
-    }
     if (strcmp(message->text, RINGSIDE_VERSION) != 0) {
         refuse_version(port, peer, message);
         return;
@@ -319,4 +348,17 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     if (coordinator->generation == NULL) {
         drop_hidden(coordinator, member, now_ms);
     }
+}
+
+void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
+                    uint64_t now_ms)
+{
+    struct sender known;
+    if (membership_find(&coordinator->membership, peer, &known)) {
+        return; // asked twice
+    }
+    const struct wire_member member = describe_joining(coordinator, peer, message->member);
+    struct message told = *message;
+    told.member = &member;
+    join(coordinator, peer, &told, now_ms);
 }

@@ -52,7 +52,7 @@ void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)
 {
     membership_note_closed(&coordinator->membership, peer, now_ms);
-    newcomers_note_closed(&coordinator->newcomers, peer);
+    newcomers_note_closed(coordinator, peer);
 }
 
 uint64_t deadlines_patience_ms(const struct coordinator *coordinator)

@@ -125,12 +125,13 @@ enum status membership_join(struct membership *membership, const struct wire_mem
         return STATUS_INVALID;
     }
     struct slot *slot = &slots[index];
+    bool is_second = membership_same_start(membership, member).slot != NULL;
     slot_enter(membership, slot, SLOT_JOINED, now_ms);
     slot->peer = peer;
     slot->closed_ms = 0; // of a newcomer, which has come by another connection
     slot->host_id = member->host_id;
     slot->process_id = member->process_id;
-    slot->launch = member->launch;
+    slot->launch = is_second ? 0 : member->launch; // the launcher knows of one process
     snprintf(slot->loopback, sizeof(slot->loopback), "%s",
              member->loopback != NULL ? member->loopback : "");
     slot->cores = member->cores;
@@ -234,6 +235,28 @@ struct sender membership_started(const struct membership *membership, enum membe
         return (struct sender){NULL, role, slots.count};
     }
     return membership_member(membership, role, index % stride_of(slots, role, server_stride));
+}
+
+/* Whether the slot is of a process that is there, or is to come back to it. */
+static bool has_process(const struct slot *slot)
+{
+    return slot->state != SLOT_GONE && !slot->was_lost && slot->closed_ms == 0 &&
+           slot->sighting.process_id != 0;
+}
+
+struct sender membership_same_start(const struct membership *membership,
+                                    const struct wire_member *member)
+{
+    struct slots slots = slots_of(membership, member->role);
+    for (uint32_t i = 0; member->launch != 0 && i < slots.count; i++) {
+        const struct slot *slot = &slots.list[i];
+        bool is_same = slot->sighting.host_id == member->host_id &&
+                       slot->sighting.process_id == member->process_id;
+        if (slot->launch == member->launch && has_process(slot) && !is_same) {
+            return membership_member(membership, member->role, i);
+        }
+    }
+    return (struct sender){NULL, member->role, slots.count};
 }
 
 struct sender membership_next_of(const struct membership *membership, const struct sender *member,

@@ -128,6 +128,12 @@ struct sender membership_member(const struct membership *membership, enum member
 struct sender membership_called(const struct membership *membership, enum member_role role,
                                 uint32_t number);
 
+/* Another process that is there, and has come with the number of the same start of the launcher:
+ * both were started below one program that the launcher has started. Its slot is NULL if there is
+ * none. */
+struct sender membership_same_start(const struct membership *membership,
+                                    const struct wire_member *member);
+
 /* The first slot of the process that is this start of the launcher; NULL if there is none. */
 struct sender membership_started(const struct membership *membership, enum member_role role,
                                  uint32_t launch, uint32_t server_stride);

@@ -25,6 +25,27 @@ static struct newcomer *find(struct newcomers *newcomers, uint64_t peer)
     return NULL;
 }
 
+bool newcomers_have(const struct newcomers *newcomers, uint64_t peer)
+{
+    uint32_t index = 0;
+    while (index < newcomers->count && newcomers->list[index].peer != peer) {
+        index++;
+    }
+    return index < newcomers->count;
+}
+
+bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_member *member)
+{
+    bool is_shared = false;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        const struct newcomer *newcomer = &newcomers->list[i];
+        bool is_same = newcomer->sighting.host_id == member->host_id &&
+                       newcomer->sighting.process_id == member->process_id;
+        is_shared |= member->launch != 0 && newcomer->launch == member->launch && !is_same;
+    }
+    return is_shared;
+}
+
 static bool is_taken(const struct coordinator *coordinator, uint32_t number)
 {
     const struct newcomers *newcomers = &coordinator->newcomers;
@@ -183,11 +204,13 @@ static void drop(struct newcomers *newcomers, struct newcomer *gone)
     newcomers->count--;
 }
 
-void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer)
+void newcomers_note_closed(struct coordinator *coordinator, uint64_t peer)
 {
-    struct newcomer *gone = find(newcomers, peer);
+    struct newcomer *gone = find(&coordinator->newcomers, peer);
     if (gone != NULL) {
-        drop(newcomers, gone);
+        coordinator_port_say(&coordinator->port, false,
+                             "worker %u, which had asked to join the job, has gone", gone->number);
+        drop(&coordinator->newcomers, gone);
     }
 }
 

@@ -45,11 +45,17 @@ struct newcomers {
 const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
                            const struct message *join, uint64_t now_ms);
 
+/* Whether the peer is one of them. */
+bool newcomers_have(const struct newcomers *newcomers, uint64_t peer);
+
+/* Whether another process has asked with the number of the same start of a launcher. */
+bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_member *member);
+
 /* Forgets those that have stopped asking. */
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
 
 /* The connection of a peer was closed: if it is one of them, it is gone, or asks by another one. */
-void newcomers_note_closed(struct newcomers *newcomers, uint64_t peer);
+void newcomers_note_closed(struct coordinator *coordinator, uint64_t peer);
 
 /* A process that a launcher has started has ended: if it is one of them, it is gone. */
 void newcomers_note_ended(struct newcomers *newcomers, uint32_t launch);

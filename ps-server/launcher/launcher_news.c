@@ -101,6 +101,7 @@ static bool parse(const char *line, struct launcher_news *news)
         {"ended ", LAUNCHER_ENDED, true},
         {"killed ", LAUNCHER_KILLED, true},
         {"again ", LAUNCHER_AGAIN, true},
+        {"newcomer ", LAUNCHER_NEWCOMER, true},
         {"lost ", LAUNCHER_LOST, true},
         {"over ", LAUNCHER_OVER, true},
     };
@@ -200,6 +201,30 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     }
 }
 
+/* A program's own failure ends the job, as its others may fail likewise: but not that of one which
+ * was never ready, and has done nothing that they need. */
+static void apply_newcomer(const struct launcher_news *news, struct coordinator *coordinator,
+                           uint64_t now_ms)
+{
+    const struct sender started = membership_started(&coordinator->membership, news->role,
+                                                     news->launch, coordinator->job->servers);
+    bool is_over = coordinator->state >= COORDINATOR_CLOSING;
+    if (started.slot != NULL && (!started.slot->is_new || is_over)) {
+        struct launcher_news ended = *news;
+        ended.kind = LAUNCHER_ENDED;
+        apply_end(&ended, coordinator, now_ms);
+        return;
+    }
+    newcomers_note_ended(&coordinator->newcomers, news->launch);
+    if (started.slot != NULL) {
+        generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, &started, now_ms);
+    } else if (!is_over) {
+        coordinator_port_say(&coordinator->port, true,
+                             "%s; it had no part in the job, which goes on without it",
+                             news->sentence);
+    }
+}
+
 void launcher_news_apply(const struct launcher_news *news, struct coordinator *coordinator,
                          uint64_t now_ms)
 {
@@ -216,6 +241,9 @@ void launcher_news_apply(const struct launcher_news *news, struct coordinator *c
     case LAUNCHER_AGAIN:
     case LAUNCHER_LOST:
         apply_end(news, coordinator, now_ms);
+        break;
+    case LAUNCHER_NEWCOMER:
+        apply_newcomer(news, coordinator, now_ms);
         break;
     case LAUNCHER_OVER: // nobody counts on it
         break;

@@ -9,6 +9,9 @@
  *     ended worker 3 SENTENCE    the member ended by itself, with an error
  *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
  *     again worker 2 SENTENCE    the same, and the launcher can start it again
+ *     newcomer worker 1 SENTENCE a program that commits ended by itself, with an error. The
+ * launcher had started it in the place of a lost one, and does not know whether it takes part: only
+ * then is it missed
  *
  * Between member and sentence the launcher says which of its starts the process was: `launch 17`
  * (common/service/launch_number.h). The line and what processes say come by different ways, and the
@@ -41,6 +44,7 @@ enum launcher_news_kind {
     LAUNCHER_ENDED,
     LAUNCHER_KILLED,
     LAUNCHER_AGAIN,
+    LAUNCHER_NEWCOMER,
     LAUNCHER_LOST,
     LAUNCHER_OVER,
     LAUNCHER_GONE, // the pipe has ended

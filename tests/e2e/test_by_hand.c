@@ -9,12 +9,10 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,23 +20,10 @@
 #define COMMAND_BYTES 2048
 
 /* The command that a program prints behind these words. */
-static void read_command(const struct program_run *run, const char *folder, const char *start,
+static void read_command(const struct program_run *run, const char *start,
                          char command[COMMAND_BYTES])
 {
-    const char *at;
-    char events[4096];
-    programs_wait_for_file(folder, strrchr(run->output_path, '/') + 1);
-    int watch = inotify_init1(IN_CLOEXEC);
-    assert_true(inotify_add_watch(watch, run->output_path, IN_MODIFY) >= 0);
-    while ((at = strstr(program_output(run), start)) == NULL || strchr(at, '\n') == NULL) {
-        struct pollfd item = {.fd = watch, .events = POLLIN};
-        if (poll(&item, 1, 60000) == 0) {
-            fail_msg("nobody is invited: %s", program_output(run));
-        }
-        assert_true(read(watch, events, sizeof(events)) > 0);
-    }
-    close(watch);
-    at += strlen(start);
+    const char *at = program_await_line(run, start);
     snprintf(command, COMMAND_BYTES, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
@@ -75,7 +60,7 @@ static void the_command_that_ps_prints_can_be_pasted_anywhere(void **state)
             "--limit-train", "120", "--eval",  "none",   "--device", "ref"};
         memcpy(args + 14, ways[i], sizeof(ways[i]));
         program_start(&ps, folder, "ps-server/ps", false, args, NULL);
-        read_command(&ps, folder, "waiting for 1 worker: ", command);
+        read_command(&ps, "waiting for 1 worker: ", command);
         int code = paste(command);
         if (code != 0 || program_wait(&ps) != 0) {
             fail_msg("%d from: %s\n%s", code, command, program_output(&ps));
@@ -170,10 +155,10 @@ static void every_command_works_where_the_folder_of_images_is_exported(void **st
 }
 
 /* What programs are told by a launcher: the number of a start for its place 1. */
-static void set_launch(uint32_t start)
+static void set_launch(uint32_t start, const char *endpoint)
 {
-    char text[16];
-    snprintf(text, sizeof(text), "%u", launch_number_make(start, 1));
+    char text[LAUNCH_NUMBER_TEXT_BYTES];
+    launch_number_write(launch_number_make(start, 1), endpoint, text);
     assert_int_equal(setenv(LAUNCH_NUMBER_VARIABLE, text, 1), 0);
 }
 
@@ -195,14 +180,17 @@ static void a_worker_joins_a_job_that_is_under_way(void **state)
     program_start(&ps, folder, "ps-server/ps", true, job, NULL);
     program_read_endpoint(&ps, endpoint, sizeof(endpoint));
     const char *const worker[] = {"--server", endpoint, NULL};
-    set_launch(1);
+    set_launch(1, endpoint);
     program_start(&first, folder, "worker/worker", false, worker, NULL);
     programs_wait_for_file(folder, "run");
     programs_wait_for_file(out, "job.json"); // it trains
+    // A shell below a process of another job, and one below a process of this one.
+    set_launch(2, "tcp://10.0.0.7:41397");
+    program_start(&second, folder, "worker/worker", false, worker, NULL);
     const char *const more[] = {"join", endpoint, NULL};
-    set_launch(2); // by another launcher, which this shell is below
-    program_start(&second, folder, "deploy/ringside", false, more, NULL);
-    program_start(&third, folder, "deploy/ringside", false, more, NULL);
+    const char *const place[] = {"RINGSIDE_RANK=0", NULL};
+    set_launch(2, endpoint);
+    program_start(&third, folder, "deploy/ringside", false, more, place);
     assert_int_equal(unsetenv(LAUNCH_NUMBER_VARIABLE), 0);
     int codes[] = {program_wait(&second), program_wait(&third)};
     assert_int_equal(program_wait(&first), 0);
@@ -243,7 +231,7 @@ static void the_command_that_a_run_prints_lets_a_worker_join(void **state)
         "none",          "--straggler", "dist=exponential:mean=40ms,share=1",
         "--out",         out,           NULL};
     program_start(&run, folder, "deploy/ringside", false, args, NULL);
-    read_command(&run, folder, "if a place is free, another worker can join: ", command);
+    read_command(&run, "if a place is free, another worker can join: ", command);
     programs_wait_for_file(out, "job.json"); // it trains
     int joined = paste(command);
     int code = program_wait(&run);

@@ -131,7 +131,7 @@ static enum status read_options(const struct ringside_options *options, struct r
         .coordinator = ringside->server,
         .address = ringside->bind,
         .port_range = ringside->port_range,
-        .launch = launch_number_read(getenv),
+        .launch = launch_number_read(getenv, ringside->server),
         .security = &ringside->security,
         .join_timeout_ms = (uint32_t)(1000 * timeout),
         .stall_warn_ms = STALL_WARN_MS,
@@ -141,15 +141,22 @@ static enum status read_options(const struct ringside_options *options, struct r
     return read_rank(options, ringside, &link->has_rank, &link->rank);
 }
 
-static enum status check_job(struct ringside *ringside)
+/* Whether a program of its own can be of this job. If not it goes without a word, so that whoever
+ * comes in its place may be. */
+static bool is_for_programs(const struct ringside *ringside)
 {
-    char text[256];
-    if (!job_is_external(&ringside->job)) {
+    bool is_so = job_is_external(&ringside->job);
+    if (!is_so) {
         log_error("the model of this job is %s, which `worker` trains: a program of its own takes "
                   "part in jobs with --model external:NAME",
                   ringside->job.model);
-        return STATUS_MISMATCH;
     }
+    return is_so;
+}
+
+static enum status check_job(struct ringside *ringside)
+{
+    char text[256];
     enum status status =
         rank_check_size(ringside->launcher, 0, ringside->job.workers, getenv, text, sizeof(text));
     if (status != STATUS_OK) {
@@ -163,6 +170,9 @@ enum status handle_join(struct ringside *ringside)
     enum status status = link_create(&ringside->joins_by, &ringside->link);
     if (status == STATUS_OK) {
         status = link_welcome(ringside->link, &ringside->job, &ringside->rank);
+    }
+    if (status == STATUS_OK && !is_for_programs(ringside)) {
+        status = STATUS_MISMATCH;
     }
     if (status != STATUS_OK) {
         return status;

@@ -405,18 +405,6 @@ static enum status say_ready(struct link *link)
                : member_ready(&link->member, link->prepared.layout, link->prepared.nccl);
 }
 
-/* For who watches the process. */
-static void describe_place(const struct link *link, char *ret_text, size_t text_size)
-{
-    struct rank_block ranks = link->ranks;
-    if (ranks.count == 1) {
-        snprintf(ret_text, text_size, "joined as rank %u of %u", ranks.first, link->job.workers);
-    } else {
-        snprintf(ret_text, text_size, "joined as ranks %u to %u of %u", ranks.first,
-                 ranks.first + ranks.count - 1, link->job.workers);
-    }
-}
-
 static enum status run(struct link *link)
 {
     enum status status = join(link);
@@ -431,9 +419,10 @@ static enum status run(struct link *link)
     link->number = link->member.self.rank;
     take_ranks(link);
     set_phase(link, LINK_WELCOMED);
-    char said[64];
-    describe_place(link, said, sizeof(said));
-    notify_ready(link->options.notify, said);
+    char ranks[LINK_RANKS_BYTES], said[LINK_RANKS_BYTES + 16];
+    link_describe_ranks(link, ranks);
+    snprintf(said, sizeof(said), "joined as %s", ranks);
+    notify_ready(link->options.notify, said); // for who watches the process
     status = pump_until(link, LINK_PREPARED);
     if (status != STATUS_OK) {
         return status;

@@ -5,6 +5,7 @@
 #include "common/job/job_modes.h"
 #include "worker/link/link_alone.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* All that was exchanged in the last phase has come: see exchange_drain. */
@@ -251,11 +252,35 @@ enum status link_begin_phase(struct link *link, const struct message *message,
     return status == STATUS_OK ? member_connected(&link->member) : status;
 }
 
+void link_describe_ranks(const struct link *link, char ret_text[LINK_RANKS_BYTES])
+{
+    struct rank_block ranks = link->ranks;
+    if (ranks.count == 1) {
+        snprintf(ret_text, LINK_RANKS_BYTES, "rank %u of %u", ranks.first, link->job.workers);
+    } else {
+        snprintf(ret_text, LINK_RANKS_BYTES, "ranks %u to %u of %u", ranks.first,
+                 ranks.first + ranks.count - 1, link->job.workers);
+    }
+}
+
+/* Whoever has started this process by hand looks at it. */
+static void say_part(const struct link *link)
+{
+    char ranks[LINK_RANKS_BYTES];
+    uint64_t of_program = link->prepared.begin_step, of_job = link->member.begin_step;
+    link_describe_ranks(link, ranks);
+    log_info("takes part as worker %u: %s, from step %llu", link->number, ranks,
+             (unsigned long long)(of_job > of_program ? of_job : of_program));
+}
+
 enum status link_run_phase(struct link *link)
 {
     // By now the shards of this phase have memory of their own to offer.
     bool has_servers = link->phases.list[link->phase_index].mode.kind != MODE_RING;
     enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers);
+    if (status == STATUS_OK && link->phase_index == 0) {
+        say_part(link);
+    }
     return status == STATUS_OK ? exchange_start(link->exchange) : status;
 }
 

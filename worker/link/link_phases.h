@@ -8,6 +8,11 @@
 
 #include <stdbool.h>
 
+#define LINK_RANKS_BYTES 64
+
+/* "ranks 2 to 3 of 4": those of the job that this process carries. */
+void link_describe_ranks(const struct link *link, char ret_text[LINK_RANKS_BYTES]);
+
 /* TRY: maps the other workers' memory if that is to be tried, and measures the path to the next
  * one. Answers with TRIED, at once or after some PROBEs. */
 enum status link_try(struct link *link, const struct message *message);

@@ -1,4 +1,5 @@
 /* Tests of joining: a coordinator of another version, one that refuses, one that is silent. */
+#include "common/base/log.h"
 #include "common/channel/member.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/insecure.h"
@@ -170,6 +171,39 @@ static void who_waits_to_join_asks_again_when_what_it_asked_is_over(void **state
         assert_int_equal(join(&coordinator, 60000, &job, &rank), STATUS_OK);
         assert_int_equal(rank, 3);
     }
+}
+
+/* The job is under way, and takes it in when it has asked once more. */
+static void *admit_later(void *data)
+{
+    struct coordinator *coordinator = data;
+    const struct message later = {
+        .kind = MESSAGE_REFUSE, .reason = STATUS_AGAIN, .rank = 5, .text = "soon"};
+    uint64_t peer = await_join(coordinator->channel);
+    assert_int_equal(channel_send(coordinator->channel, peer, &later, NULL, NULL), STATUS_OK);
+    welcome(coordinator->channel, await_join(coordinator->channel));
+    return NULL;
+}
+
+static void who_waits_to_be_admitted_says_so_at_once(void **state)
+{
+    (void)state;
+    struct coordinator coordinator = {.play = admit_later};
+    char waits[TRANSPORT_ENDPOINT_BYTES + 64];
+    struct job job;
+    uint32_t rank;
+    log_raise_level(LOG_INFO);
+    captured_log_begin();
+    enum status status = join(&coordinator, 60000, &job, &rank);
+    const char *said = captured_log_end();
+    assert_int_equal(status, STATUS_OK);
+    snprintf(waits, sizeof(waits), "waiting for the coordinator at %s to admit this process",
+             coordinator.endpoint);
+    const char *at = strstr(said, waits);
+    assert_non_null(at);
+    at = strstr(at, "the job is under way, and admits this process as worker 5 when");
+    assert_non_null(at);
+    assert_null(strstr(at + 1, "the job is under way"));
 }
 
 static void a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported(void **state)
@@ -417,6 +451,7 @@ int main(void)
         cmocka_unit_test(a_welcome_brings_the_rank_and_the_job),
         cmocka_unit_test(a_refusal_ends_the_joining),
         cmocka_unit_test(who_waits_to_join_asks_again_when_what_it_asked_is_over),
+        cmocka_unit_test(who_waits_to_be_admitted_says_so_at_once),
         cmocka_unit_test(a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported),
         cmocka_unit_test(a_welcome_of_a_resumed_job_is_about_the_ranks_that_the_worker_carries),
         cmocka_unit_test(a_job_that_makes_no_sense_is_a_mismatch),

@@ -9,7 +9,9 @@
 // clang-format on
 #include <stdio.h>
 
-static char text[32];
+#define ENDPOINT "tcp://10.0.0.7:41397"
+
+static char text[LAUNCH_NUMBER_TEXT_BYTES];
 
 static char *get(const char *name)
 {
@@ -26,14 +28,26 @@ static char *get_nothing(const char *name)
 static uint32_t read_text(const char *value)
 {
     snprintf(text, sizeof(text), "%s", value);
-    return launch_number_read(get);
+    return launch_number_read(get, ENDPOINT);
 }
 
 static void a_number_of_the_environment_is_read(void **state)
 {
     (void)state;
-    assert_int_equal(read_text("17"), 17);
-    assert_int_equal(read_text("4294967295"), UINT32_MAX);
+    assert_int_equal(read_text("17@" ENDPOINT), 17);
+    launch_number_write(UINT32_MAX, ENDPOINT, text);
+    assert_int_equal(launch_number_read(get, ENDPOINT), UINT32_MAX);
+}
+
+/* Of the process below which somebody has started this one. */
+static void a_number_for_another_job_is_none(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"17@tcp://10.0.0.7:4139", "17@tcp://10.0.0.7:413970",
+                                         "17@ipc:///proc/4711/fd/13", "17@", "17"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_int_equal(read_text(others[i]), 0);
+    }
 }
 
 static void without_one_or_with_what_is_none_there_is_no_number(void **state)
@@ -41,9 +55,10 @@ static void without_one_or_with_what_is_none_there_is_no_number(void **state)
     (void)state;
     static const char *const wrong[] = {"", "-1", " 3", "3 ", "x", "4294967296", "99999999999999"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        assert_int_equal(read_text(wrong[i]), 0);
+        snprintf(text, sizeof(text), "%s@%s", wrong[i], ENDPOINT);
+        assert_int_equal(launch_number_read(get, ENDPOINT), 0);
     }
-    assert_int_equal(launch_number_read(get_nothing), 0);
+    assert_int_equal(launch_number_read(get_nothing, ENDPOINT), 0);
 }
 
 static void a_later_start_for_the_same_place_follows(void **state)
@@ -64,6 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_of_the_environment_is_read),
+        cmocka_unit_test(a_number_for_another_job_is_none),
         cmocka_unit_test(a_later_start_for_the_same_place_follows),
         cmocka_unit_test(without_one_or_with_what_is_none_there_is_no_number),
     };

@@ -274,6 +274,70 @@ static void ends_are_forgotten_but_for_those_of_planned_restarts(void **state)
     }
 }
 
+static void fail_worker(uint32_t worker)
+{
+    launch.members.list[1 + worker].is_over = true;
+    launch.members.list[1 + worker].result = 7 << 8;
+}
+
+static void set_program(void)
+{
+    static const char *const program[] = {"train", NULL};
+    options.program = program;
+    options.restarts = 2;
+    launch.job.on_loss = ON_LOSS_COMMIT;
+}
+
+/* The coordinator knows whether the others need it. */
+static void a_program_that_fails_when_it_is_started_again_may_be_given_up_alone(void **state)
+{
+    (void)state;
+    set_program();
+    launch.members.list[2].is_again = true;
+    launch.members.list[2].launch = 17;
+    fail_worker(1);
+    assert_non_null(
+        strstr(tell(), "\"newcomer worker 1 launch 17 worker 1 ended with exit code 7"));
+    assert_string_equal(launch.cause, "");
+    assert_int_equal(launch.deadline_ms, 0);
+    assert_false(restart_is_planned(&launch)); // it would fail again
+    fail_worker(2);
+    assert_non_null(strstr(tell(), "\"ended worker 2 worker 2 ended with exit code 7"));
+    assert_true(launch.deadline_ms != 0);
+}
+
+/* Before the job begins its failure is that of all, and once it ends, nobody goes on. */
+static void a_program_that_fails_before_or_after_the_job_is_told_as_ever(void **state)
+{
+    (void)state;
+    set_program();
+    launch.has_begun = false;
+    launch.members.list[2].is_again = launch.members.list[3].is_again = true;
+    fail_worker(1);
+    assert_non_null(strstr(tell(), "\"ended worker 1"));
+    launch_forget_ends(&launch, true);
+    launch.members.list[2].is_noted = launch.has_begun = true;
+    assert_true(restart_take_answer(&launch, "ending"));
+    fail_worker(2);
+    assert_non_null(strstr(tell(), "\"ended worker 2"));
+}
+
+/* All that are left have ended. */
+static void a_job_that_ends_with_such_a_failure_is_not_started_again(void **state)
+{
+    (void)state;
+    set_program();
+    launch.members.list[2].is_again = true;
+    fail_worker(1);
+    tell();
+    struct member *coordinator = &launch.members.list[0];
+    coordinator->is_over = launch.members.list[1].is_over = launch.members.list[3].is_over = true;
+    coordinator->result = EXIT_LOST << 8;
+    assert_false(restart_may_follow(&launch));
+    assert_true(restart_take_answer(&launch, "renewed 1")); // another loss came behind it
+    assert_true(restart_may_follow(&launch));
+}
+
 #define ENDS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -289,6 +353,9 @@ int main(void)
         ENDS_TEST(no_more_can_be_started_again_than_restarts_are_left),
         ENDS_TEST(one_that_was_asked_to_end_before_the_start_can_be_started_again),
         ENDS_TEST(a_program_of_its_own_that_was_asked_to_end_is_not_started_again),
+        ENDS_TEST(a_program_that_fails_when_it_is_started_again_may_be_given_up_alone),
+        ENDS_TEST(a_program_that_fails_before_or_after_the_job_is_told_as_ever),
+        ENDS_TEST(a_job_that_ends_with_such_a_failure_is_not_started_again),
         ENDS_TEST(what_was_offered_in_vain_is_left_for_others),
         ENDS_TEST(ends_are_forgotten_but_for_those_of_planned_restarts),
     };

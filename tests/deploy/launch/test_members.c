@@ -44,11 +44,17 @@ static void signs_of_life_come_behind_the_endpoint(void **state)
 }
 
 /* Starts the only member, and returns what its agent is to put into its environment. */
-static void start(struct members *members, int heard, char *ret_line, size_t size)
+static void start(struct members *members, const char *endpoint, int heard, char *ret_line,
+                  size_t size)
 {
     static const char *const argv[] = {"worker", NULL}, *const environment[] = {"A=b", NULL};
     const struct member_start how = {
-        .name = "worker 0", .log = "worker-0.log", .argv = argv, .environment = environment};
+        .name = "worker 0",
+        .log = "worker-0.log",
+        .argv = argv,
+        .environment = environment,
+        .endpoint = endpoint,
+    };
     assert_int_equal(members_start(members, 0, &how), STATUS_OK);
     assert_int_equal(line_writer_flush(&members->crew->links[0].writer), STATUS_OK);
     ssize_t got = read(heard, ret_line, size - 1);
@@ -69,13 +75,16 @@ static void each_start_of_a_member_has_a_number_that_its_process_gets(void **sta
     members.shown_from = 1; // the agent writes its log
     uint32_t before = 0;
     for (int i = 0; i < 2; i++) {
-        start(&members, ends[0], line, sizeof(line));
+        start(&members, "tcp://here:1", ends[0], line, sizeof(line));
         assert_true(members.list[0].launch > before);
         before = members.list[0].launch;
-        snprintf(wanted, sizeof(wanted), "\"RINGSIDE_LAUNCH=%u\"", before);
+        snprintf(wanted, sizeof(wanted), "\"RINGSIDE_LAUNCH=%u@tcp://here:1\"", before);
         assert_non_null(strstr(line, wanted));
         assert_non_null(strstr(line, "\"A=b\""));
     }
+    start(&members, NULL, ends[0], line, sizeof(line)); // a coordinator, which joins nobody
+    assert_non_null(strstr(line, "\"A=b\""));
+    assert_null(strstr(line, "RINGSIDE_LAUNCH"));
     members_finish(&members);
     line_writer_finish(&link.writer);
     close(ends[0]);

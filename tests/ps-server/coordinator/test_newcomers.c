@@ -353,6 +353,38 @@ static void without_newcomers_a_copy_changes_nothing(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* A job of four ranks and two processes, which its launcher starts. */
+static void who_comes_by_hand_takes_no_place_that_a_launcher_fills(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    story.job.workers = 4;
+    story.job.processes = 2;
+    story.job.on_loss = ON_LOSS_REDEAL;
+    const struct wire_member by_hand = {
+        .role = ROLE_WORKER, .host = "node", .process_id = 4711}; // without a rank
+    const struct message join = {
+        .kind = MESSAGE_JOIN, .member = &by_hand, .text = RINGSIDE_VERSION};
+    story_give(&story, 9, join, 100);
+    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].reason, STATUS_AGAIN);
+    story_join(&story, 1, ROLE_WORKER, 0);
+    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
+    newcomer_story_join(&story, 2, 1, launch_number_make(5, 2));
+    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+
+    story.coordinator.is_launched = false; // who comes fills it
+    membership_vacate(&story.coordinator.membership,
+                      &(struct sender){&story.coordinator.membership.workers[0], ROLE_WORKER, 0}, 0,
+                      100);
+    story_give(&story, 10, join, 100);
+    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
+    coordinator_finish(&story.coordinator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +403,7 @@ int main(void)
         cmocka_unit_test(who_has_ended_on_this_host_is_not_waited_for),
         cmocka_unit_test(those_who_ask_hear_that_the_job_ends),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
+        cmocka_unit_test(who_comes_by_hand_takes_no_place_that_a_launcher_fills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

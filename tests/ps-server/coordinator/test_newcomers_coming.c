@@ -72,6 +72,35 @@ static void a_place_that_is_kept_is_for_the_process_that_had_it(void **state)
     generation_finish(&generation);
 }
 
+/* A program that the launcher has started for worker 1 has started two, which ask for one rank. */
+static void the_second_worker_below_one_program_takes_no_place_of_the_first(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation generation;
+    begin_with_newcomer(&story, &generation);
+    struct coordinator *coordinator = &story.coordinator;
+    const struct slot *kept = &coordinator->membership.workers[1];
+    coordinator->membership.workers[1].launch = launch_number_make(6, 2);
+    const struct wire_member second = {.role = ROLE_WORKER,
+                                       .has_rank = true,
+                                       .rank = 1,
+                                       .host = "node",
+                                       .process_id = 4711,
+                                       .launch = launch_number_make(6, 2)};
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &second, .text = RINGSIDE_VERSION};
+    story_give(&story, 12, join, 400);
+    assert_int_equal(kept->state, SLOT_FREE);
+    assert_int_equal(coordinator->newcomers.count, 1);
+    assert_int_equal(coordinator->newcomers.list[0].launch, 0);
+    assert_non_null(strstr(story.transcript.last_error, "process 4711 on host node"));
+    newcomer_story_join(&story, 11, 1, launch_number_make(6, 2)); // the first
+    assert_int_equal(kept->peer, 11);
+    assert_int_equal(kept->launch, launch_number_make(6, 2));
+    coordinator_finish(coordinator);
+    generation_finish(&generation);
+}
+
 static void leave_unable(struct story *story, uint64_t peer)
 {
     const struct message leave = {.kind = MESSAGE_LEAVE,
@@ -265,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_place_that_is_kept_is_for_the_process_that_had_it),
+        cmocka_unit_test(the_second_worker_below_one_program_takes_no_place_of_the_first),
         cmocka_unit_test(others_go_on_without_a_newcomer_that_lacks_what_it_needs),
         cmocka_unit_test(others_go_on_without_a_newcomer_that_differs_from_them),
         cmocka_unit_test(a_newcomer_that_does_not_come_is_called_one),

@@ -117,6 +117,39 @@ static void one_that_was_started_earlier_takes_no_place_from_a_later_one(void **
     coordinator_finish(&story.coordinator);
 }
 
+/* A program that the launcher has started has started both of its members. */
+static void of_two_below_one_program_the_launcher_speaks_of_the_first(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 3, 0);
+    story.coordinator.is_launched = true;
+    join_launched(&story, 2, 1, 5);
+    struct wire_member second = {.role = ROLE_WORKER,
+                                 .has_rank = true, // 0
+                                 .host = "node",
+                                 .process_id = 4711,
+                                 .launch = launch_number_make(5, 2)};
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &second, .text = RINGSIDE_VERSION};
+    story_give(&story, 3, join, 110);
+    const struct slot *workers = story.coordinator.membership.workers;
+    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
+    assert_int_equal(workers[0].process_id, 4711);
+    assert_int_equal(workers[0].launch, 0);
+    assert_int_equal(workers[1].launch, launch_number_make(5, 2));
+    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
+                                       "it was killed"};
+    launcher_news_apply(&news, &story.coordinator, 120);
+    assert_int_equal(workers[0].state, SLOT_JOINED);
+    assert_int_equal(workers[1].state, SLOT_FREE);
+
+    // The program starts another one in the place of the first.
+    join_launched(&story, 4, 1, 5);
+    assert_int_equal(workers[1].state, SLOT_JOINED);
+    assert_int_equal(workers[1].launch, launch_number_make(5, 2));
+    coordinator_finish(&story.coordinator);
+}
+
 /* Another process takes the place of worker 1, as peer 3, and the job begins. */
 static void begin_with_another(struct story *story)
 {
@@ -471,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_late_end_does_not_free_the_place_of_the_one_that_came_for_it),
         cmocka_unit_test(one_that_was_started_later_gets_the_place_of_the_one_before),
         cmocka_unit_test(one_that_was_started_earlier_takes_no_place_from_a_later_one),
+        cmocka_unit_test(of_two_below_one_program_the_launcher_speaks_of_the_first),
         cmocka_unit_test(a_worker_whose_connection_is_closed_is_replaced_in_every_mode),
         cmocka_unit_test(a_worker_that_falls_silent_is_sent_away_and_replaced),
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),

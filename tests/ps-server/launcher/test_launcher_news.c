@@ -191,6 +191,53 @@ static void one_that_somebody_has_started_by_hand_does_not_end_with_the_launcher
     close_news(&test);
 }
 
+/* Two others commit what they go on from. */
+static void open_committing(struct news_test *test)
+{
+    open_launched(test, 2);
+    test->story.job.on_loss = ON_LOSS_COMMIT;
+    test->story.job.workers = 3;
+}
+
+static void a_newcomer_that_fails_before_it_takes_part_is_given_up_alone(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_committing(&test);
+    const struct coordinator *coordinator = &test.story.coordinator;
+    tell(&test, "newcomer worker 1 launch 17 worker 1 ended with exit code 7\n"); // it never asked
+    assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
+    assert_string_equal(test.story.transcript.last_error,
+                        "worker 1 ended with exit code 7; it had no part in the job, which goes on "
+                        "without it");
+    const struct wire_member member = {.role = ROLE_WORKER, .host = "node", .launch = 18};
+    story_give(&test.story, 9,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               100);
+    assert_int_equal(coordinator->newcomers.count, 1);
+    tell(&test, "newcomer worker 1 launch 18 worker 1 ended with exit code 7\n");
+    assert_int_equal(coordinator->newcomers.count, 0);
+    assert_int_equal(coordinator->state, COORDINATOR_TRAINING);
+    assert_int_equal(coordinator->workers_lost, 0);
+
+    // It was admitted, and has not been ready.
+    coordinator->membership.workers[1].is_new = true;
+    tell(&test, "newcomer worker 1 launch 12 worker 1 ended with exit code 7\n");
+    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
+    assert_int_equal(coordinator->verdict, STATUS_AGAIN);
+    close_news(&test);
+}
+
+static void one_that_takes_part_and_fails_ends_the_job_though_it_was_a_newcomer(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_committing(&test);
+    tell(&test, "newcomer worker 1 launch 12 worker 1 ended with exit code 7\n");
+    check_verdict(&test, STATUS_UNREACHABLE, "worker 1 ended with exit code 7");
+    close_news(&test);
+}
+
 /* It had to take another number, because somebody had its own. */
 static void a_process_is_found_whatever_its_number_is_in_the_job(void **state)
 {
@@ -303,6 +350,8 @@ int main(void)
         cmocka_unit_test(one_loss_that_is_told_twice_is_said_once),
         cmocka_unit_test(the_late_end_of_an_earlier_process_is_not_that_of_the_one_in_its_place),
         cmocka_unit_test(one_that_somebody_has_started_by_hand_does_not_end_with_the_launchers),
+        cmocka_unit_test(a_newcomer_that_fails_before_it_takes_part_is_given_up_alone),
+        cmocka_unit_test(one_that_takes_part_and_fails_ends_the_job_though_it_was_a_newcomer),
         cmocka_unit_test(a_process_is_found_whatever_its_number_is_in_the_job),
         cmocka_unit_test(a_late_end_does_not_stand_for_an_answer_to_the_verdict),
         cmocka_unit_test(the_next_generation_knows_which_starts_of_the_launcher_its_workers_are),

@@ -206,6 +206,25 @@ void programs_wait_for_file(const char *folder, const char *name)
     close(watch);
 }
 
+const char *program_await_line(const struct program_run *run, const char *words)
+{
+    char folder[PROGRAM_PATH_BYTES], events[4096];
+    const char *name = strrchr(run->output_path, '/'), *at;
+    snprintf(folder, sizeof(folder), "%.*s", (int)(name - run->output_path), run->output_path);
+    programs_wait_for_file(folder, name + 1);
+    int watch = inotify_init1(IN_CLOEXEC);
+    assert_true(inotify_add_watch(watch, run->output_path, IN_MODIFY) >= 0);
+    while ((at = strstr(program_output(run), words)) == NULL || strchr(at, '\n') == NULL) {
+        struct pollfd item = {.fd = watch, .events = POLLIN};
+        if (poll(&item, 1, patience_ms(WAIT_MS_MAX)) == 0) {
+            fail_msg("\"%s\" is not said: %s", words, program_output(run));
+        }
+        assert_true(read(watch, events, sizeof(events)) > 0);
+    }
+    close(watch);
+    return at + strlen(words);
+}
+
 json_t *programs_read_json(const char *folder, const char *name)
 {
     char path[2 * PROGRAM_PATH_BYTES];

@@ -47,6 +47,10 @@ void program_kill(struct program_run *run, int signal_number);
 /* Everything it has written. */
 const char *program_output(const struct program_run *run);
 
+/* Waits until it has written a line with these words; what stands behind them, valid until the next
+ * call of program_output. Fails the test after 60 s. */
+const char *program_await_line(const struct program_run *run, const char *words);
+
 /* Waits until FOLDER (which is there) has an entry NAME. Fails the test after 60 s. */
 void programs_wait_for_file(const char *folder, const char *name);
 
