@@ -1,9 +1,7 @@
 /* Tests of members that are lost before the job begins, and of those that take their places. */
-#include "common/service/launch_number.h"
 #include "ps-server/coordinator/deadlines.h"
-#include "ps-server/launcher/launcher_news.h"
 #include "tests/support/common/choices.h"
-#include "tests/support/ps-server/coordinator_story.h"
+#include "tests/support/ps-server/launched_story.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -36,118 +34,6 @@ static void close_connection(struct story *story, uint64_t peer, uint64_t now_ms
 {
     deadlines_note_closed(&story->coordinator, peer, now_ms);
     coordinator_tick(&story->coordinator, now_ms + 1500, 0);
-}
-
-static void tell(struct story *story, enum launcher_news_kind kind, uint32_t worker)
-{
-    const struct launcher_news news = {
-        .kind = kind, .role = ROLE_WORKER, .index = worker, .sentence = "it was killed"};
-    launcher_news_apply(&news, &story->coordinator, 100);
-}
-
-static void join_launched(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
-{
-    const struct wire_member member = {.role = ROLE_WORKER,
-                                       .has_rank = true,
-                                       .rank = worker,
-                                       .host = "node",
-                                       .process_id = 100 + launch,
-                                       .launch = launch > 0 ? launch_number_make(launch, 2) : 0};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
-               110);
-}
-
-/* Its connection was closed, and another process took its place before the launcher knew. */
-static void a_late_end_does_not_free_the_place_of_the_one_that_came_for_it(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open(&story, "ring", 2, 0);
-    story.coordinator.is_launched = true;
-    join_launched(&story, 2, 1, 5);
-    deadlines_note_closed(&story.coordinator, 2, 100);
-    join_launched(&story, 3, 1, 0); // by hand
-    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
-                                       "it was killed"};
-    launcher_news_apply(&late, &story.coordinator, 120);
-    const struct slot *slot = &story.coordinator.membership.workers[1];
-    assert_int_equal(slot->state, SLOT_JOINED);
-    assert_int_equal(slot->peer, 3);
-    assert_int_equal(story.coordinator.workers_lost, 1);
-    assert_int_equal(story.transcript.awaited_count, 0);
-    coordinator_finish(&story.coordinator);
-}
-
-/* Nobody has told yet that the one before has ended. */
-static void one_that_was_started_later_gets_the_place_of_the_one_before(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open(&story, "ring", 2, 0);
-    story.coordinator.is_launched = true;
-    join_launched(&story, 2, 1, 5);
-    join_launched(&story, 3, 1, 6);
-    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
-    assert_int_equal(story.coordinator.membership.workers[1].peer, 3);
-    assert_int_equal(story.coordinator.workers_lost, 1);
-    assert_non_null(strstr(story.transcript.last_error, "another one was started in its place"));
-    const struct launcher_news late = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
-                                       "it was killed"};
-    launcher_news_apply(&late, &story.coordinator, 120);
-    assert_int_equal(story.coordinator.workers_lost, 1);
-    coordinator_finish(&story.coordinator);
-}
-
-/* It was killed while its JOIN was on its way, which comes behind that of the next one. */
-static void one_that_was_started_earlier_takes_no_place_from_a_later_one(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open(&story, "ring", 2, 0);
-    story.coordinator.is_launched = true;
-    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
-                                       "it was killed"};
-    launcher_news_apply(&news, &story.coordinator, 100);
-    assert_int_equal(story.transcript.awaited_count, 1);
-    join_launched(&story, 3, 1, 6);
-    join_launched(&story, 2, 1, 5);
-    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
-    assert_int_equal(story.coordinator.membership.workers[1].peer, 3);
-    coordinator_finish(&story.coordinator);
-}
-
-/* A program that the launcher has started has started both of its members. */
-static void of_two_below_one_program_the_launcher_speaks_of_the_first(void **state)
-{
-    (void)state;
-    struct story story;
-    story_open(&story, "ring", 3, 0);
-    story.coordinator.is_launched = true;
-    join_launched(&story, 2, 1, 5);
-    struct wire_member second = {.role = ROLE_WORKER,
-                                 .has_rank = true, // 0
-                                 .host = "node",
-                                 .process_id = 4711,
-                                 .launch = launch_number_make(5, 2)};
-    const struct message join = {.kind = MESSAGE_JOIN, .member = &second, .text = RINGSIDE_VERSION};
-    story_give(&story, 3, join, 110);
-    const struct slot *workers = story.coordinator.membership.workers;
-    assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
-    assert_int_equal(workers[0].process_id, 4711);
-    assert_int_equal(workers[0].launch, 0);
-    assert_int_equal(workers[1].launch, launch_number_make(5, 2));
-    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, launch_number_make(5, 2),
-                                       "it was killed"};
-    launcher_news_apply(&news, &story.coordinator, 120);
-    assert_int_equal(workers[0].state, SLOT_JOINED);
-    assert_int_equal(workers[1].state, SLOT_FREE);
-
-    // The program starts another one in the place of the first.
-    join_launched(&story, 4, 1, 5);
-    assert_int_equal(workers[1].state, SLOT_JOINED);
-    assert_int_equal(workers[1].launch, launch_number_make(5, 2));
-    coordinator_finish(&story.coordinator);
 }
 
 /* Another process takes the place of worker 1, as peer 3, and the job begins. */
@@ -242,7 +128,7 @@ static void one_that_joins_when_it_is_dead_keeps_nobody_from_its_place(void **st
         story.coordinator.is_launched = true;
         story_join(&story, 1, ROLE_WORKER, 0);
         story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
-        tell(&story, LAUNCHER_AGAIN, 1);
+        story_tell_end(&story, LAUNCHER_AGAIN, 1);
         story_join(&story, 2, ROLE_WORKER, 1);
         if (!is_soon) {
             close_connection(&story, 2, 200);
@@ -261,7 +147,7 @@ static void who_loses_its_place_to_the_launchers_process_is_told(void **state)
     story_open(&story, "ring", 2, 0);
     story.coordinator.is_launched = true;
     story_join(&story, 1, ROLE_WORKER, 0);
-    tell(&story, LAUNCHER_AGAIN, 1);
+    story_tell_end(&story, LAUNCHER_AGAIN, 1);
     story_join(&story, 2, ROLE_WORKER, 1);
     join_anywhere(&story, 4, 204);
     assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
@@ -285,7 +171,7 @@ static void who_takes_a_place_and_is_lost_later_counts_as_lost_too(void **state)
     story.coordinator.is_launched = true;
     story_join(&story, 1, ROLE_WORKER, 0);
     story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
-    tell(&story, LAUNCHER_AGAIN, 1);
+    story_tell_end(&story, LAUNCHER_AGAIN, 1);
     begin_with_another(&story);
     story_connected(&story, 1);
     story_connected(&story, 3);
@@ -304,11 +190,11 @@ static void the_launcher_is_asked_to_start_what_can_be_replaced(void **state)
     struct story story;
     open_gathering(&story, "ps-async");
     story.coordinator.is_launched = true;
-    tell(&story, LAUNCHER_AGAIN, 1);
+    story_tell_end(&story, LAUNCHER_AGAIN, 1);
     assert_int_equal(story.transcript.awaited_count, 1);
     assert_int_equal(story.transcript.awaited_number, 1);
     begin_with_another(&story);
-    tell(&story, LAUNCHER_AGAIN, 1); // the job has begun by now
+    story_tell_end(&story, LAUNCHER_AGAIN, 1); // the job has begun by now
     assert_int_equal(story.transcript.awaited_count, 1);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
     coordinator_finish(&story.coordinator);
@@ -322,7 +208,7 @@ static void a_worker_that_has_not_joined_is_replaced(void **state)
     story_open(&story, "ring", 2, 0);
     story.coordinator.is_launched = true;
     story_join(&story, 1, ROLE_WORKER, 0);
-    tell(&story, LAUNCHER_AGAIN, 1);
+    story_tell_end(&story, LAUNCHER_AGAIN, 1);
     assert_int_equal(story.transcript.awaited_count, 1);
     story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
     begin_with_another(&story);
@@ -341,7 +227,7 @@ static void a_launcher_that_replaces_nobody_ends_the_job(void **state)
             close_connection(&story, 2, 100);
             assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
         }
-        tell(&story, LAUNCHER_KILLED, 1);
+        story_tell_end(&story, LAUNCHER_KILLED, 1);
         assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
         assert_string_equal(story.coordinator.reason, "it was killed");
         assert_int_equal(story.coordinator.workers_lost, 1);
@@ -411,10 +297,10 @@ static void what_one_had_given_to_a_sum_goes_when_it_loses_its_place(void **stat
     story_open(&story, "ring", 2, 0);
     story.coordinator.is_launched = true;
     story_join(&story, 1, ROLE_WORKER, 0);
-    tell(&story, LAUNCHER_AGAIN, 1);
-    join_launched(&story, 2, 1, 0);
+    story_tell_end(&story, LAUNCHER_AGAIN, 1);
+    story_join_launched(&story, 2, 1, 0);
     give_sum(&story, 2, 100);
-    join_launched(&story, 3, 1, 0);
+    story_join_launched(&story, 3, 1, 0);
     give_sum(&story, 1, 3);
     assert_int_equal(story.coordinator.sums.round, 0);
     give_sum(&story, 3, 5);
@@ -454,7 +340,7 @@ static void one_that_was_ready_and_is_interrupted_ends_no_job_either(void **stat
     open_gathering(&story, "ring");
     story_give(&story, 1, leave, 50);
     assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
-    tell(&story, LAUNCHER_AGAIN, 0); // as the launcher says that it can start another one
+    story_tell_end(&story, LAUNCHER_AGAIN, 0); // as the launcher says that it can start another one
     assert_int_equal(story.transcript.awaited_count, 1);
     assert_int_equal(story.coordinator.workers_lost, 1);
     coordinator_finish(&story.coordinator);
@@ -465,7 +351,7 @@ static void one_that_was_ready_and_is_interrupted_ends_no_job_either(void **stat
     story_ready(&story, 2, ROLE_WORKER, "first", &story_layout);
     assert_int_equal(story.coordinator.state, COORDINATOR_CONNECTING);
     story_give(&story, 1, leave, 50);
-    tell(&story, LAUNCHER_AGAIN, 0);
+    story_tell_end(&story, LAUNCHER_AGAIN, 0);
     assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
     coordinator_finish(&story.coordinator);
 }
@@ -501,10 +387,6 @@ static void if_nobody_comes_the_verdict_says_who_was_lost_and_how(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_late_end_does_not_free_the_place_of_the_one_that_came_for_it),
-        cmocka_unit_test(one_that_was_started_later_gets_the_place_of_the_one_before),
-        cmocka_unit_test(one_that_was_started_earlier_takes_no_place_from_a_later_one),
-        cmocka_unit_test(of_two_below_one_program_the_launcher_speaks_of_the_first),
         cmocka_unit_test(a_worker_whose_connection_is_closed_is_replaced_in_every_mode),
         cmocka_unit_test(a_worker_that_falls_silent_is_sent_away_and_replaced),
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),
