@@ -125,7 +125,7 @@ static enum status read_newest(const char *folder, struct checkpoint_reader **re
         }
         status = checkpoint_job_read(*ret_checkpoint, ret_job);
         if (status == STATUS_OK) {
-            status = checkpoint_source_read(*ret_checkpoint, ret_source);
+            status = checkpoint_source_read(*ret_checkpoint, &ret_job->left_out, ret_source);
         }
         if (status == STATUS_OK || !checkpoint_job_was_removed(*ret_checkpoint, tries)) {
             return status;

@@ -64,26 +64,38 @@ static enum status add_rank(struct checkpoint_reader *checkpoint, const char *na
     return STATUS_OK;
 }
 
-/* The mean over ranks; NULL with *ret_count 0 where there are no statistics. */
-static enum status read_statistics(struct checkpoint_reader *checkpoint, float **ret_values,
+/* The first rank from `rank` on that takes part. */
+static uint32_t next_present(const struct rank_list *left_out, uint32_t rank)
+{
+    while (rank_list_has(left_out, rank)) {
+        rank++;
+    }
+    return rank;
+}
+
+/* The mean over ranks that take part; NULL with *ret_count 0 where there are no statistics. */
+static enum status read_statistics(struct checkpoint_reader *checkpoint,
+                                   const struct rank_list *left_out, float **ret_values,
                                    uint64_t *ret_count)
 {
     char name[64];
     uint64_t count, other;
+    uint32_t rank = next_present(left_out, 0), rank_count = 0;
     *ret_values = NULL;
     *ret_count = 0;
-    if (!has_statistics(checkpoint, 0, name, &count) || count == 0) {
+    if (!has_statistics(checkpoint, rank, name, &count) || count == 0) {
         return STATUS_OK;
     }
     double *sums = calloc(count, sizeof(*sums));
     float *values = calloc(count, sizeof(*values));
     enum status status = sums != NULL && values != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    uint32_t rank = 0;
-    for (; status == STATUS_OK && has_statistics(checkpoint, rank, name, &other); rank++) {
+    while (status == STATUS_OK && has_statistics(checkpoint, rank, name, &other)) {
         status = add_rank(checkpoint, name, sums, count);
+        rank_count++;
+        rank = next_present(left_out, rank + 1);
     }
     for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
-        values[i] = (float)(sums[i] / rank);
+        values[i] = (float)(sums[i] / rank_count);
     }
     free(sums);
     if (status != STATUS_OK) {
@@ -96,6 +108,7 @@ static enum status read_statistics(struct checkpoint_reader *checkpoint, float *
 }
 
 enum status checkpoint_source_read(struct checkpoint_reader *checkpoint,
+                                   const struct rank_list *left_out,
                                    struct tensor_source *ret_source)
 {
     uint64_t value_count, statistic_count;
@@ -103,7 +116,7 @@ enum status checkpoint_source_read(struct checkpoint_reader *checkpoint,
     if (values == NULL) {
         return STATUS_MALFORMED;
     }
-    enum status status = read_statistics(checkpoint, &statistics, &statistic_count);
+    enum status status = read_statistics(checkpoint, left_out, &statistics, &statistic_count);
     if (status != STATUS_OK) {
         free(values);
         return status;

@@ -5,11 +5,14 @@
 
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/plan/rank_list.h"
 #include "deploy/export/tensors.h"
 
-/* Statistics are the mean over workers, in double, in the order of ranks. STATUS_MALFORMED or
- * another, logged. The source is finished with checkpoint_source_finish. */
+/* Statistics are the mean over the ranks that take part, in double, in their order. What a rank
+ * that is left out has is of the step at which it was lost. STATUS_MALFORMED or another, logged.
+ * The source is finished with checkpoint_source_finish. */
 enum status checkpoint_source_read(struct checkpoint_reader *checkpoint,
+                                   const struct rank_list *left_out,
                                    struct tensor_source *ret_source);
 void checkpoint_source_finish(struct tensor_source *source); // zeroed is fine
 
