@@ -191,6 +191,8 @@ static bool is_of_a_run(const char *name)
                                         "details.json",
                                         "metrics.jsonl",
                                         "restarts.jsonl",
+                                        "begin.json",
+                                        "begin.json.part",
                                         "job.json.part",
                                         "summary.json.part",
                                         "details.json.part",

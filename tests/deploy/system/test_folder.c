@@ -36,8 +36,8 @@ static void make_run(const char *folder, const char *more, char ret_run[512])
 
 static void a_run_without_a_result_is_removed(void **state)
 {
-    static const char *const left[] = {"", "timeline.pftrace", "timeline.pftrace.part",
-                                       "critical_path.json.part"};
+    static const char *const left[] = {"",           "timeline.pftrace", "timeline.pftrace.part",
+                                       "begin.json", "begin.json.part",  "critical_path.json.part"};
     (void)state;
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
         char *folder = temp_folder_create(), run[512];
