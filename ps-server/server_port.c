@@ -19,11 +19,14 @@ static enum presence port_look(void *context, struct sighting *sighting)
     return presence_look(sighting);
 }
 
+/* What does not end the job is no error. */
 static void port_log(void *context, bool is_error, const char *sentence)
 {
     struct server *server = context;
+    enum status verdict = server->coordinator.verdict;
+    bool has_failed = verdict != STATUS_OK && verdict != STATUS_AGAIN;
     progress_break(&server->progress);
-    log_write(is_error ? LOG_ERROR : LOG_INFO, "%s", sentence);
+    log_write(!is_error ? LOG_INFO : has_failed ? LOG_ERROR : LOG_WARN, "%s", sentence);
 }
 
 static void note_generation(struct server *server, uint64_t step)

@@ -252,6 +252,8 @@ const char *step_folder_advice(int error)
         return "it belongs to another user, or its mode forbids it; give it to yourself";
     case ELOOP:
     case ENOTDIR:
+    case EISDIR:
+    case EINVAL: // a pipe or a device: see step_file_open
         return "something else is in its place, such as a link, which is not followed; remove it";
     case ENOENT:
         return "it is not there; was it moved or removed?";

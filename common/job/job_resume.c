@@ -86,6 +86,19 @@ static bool is_same(const struct option *row, const char *saved, const char *now
     return has_grown || strcmp(saved, now) == 0;
 }
 
+/* A batch follows from the global batch, or the other way round: a user has given one of them. */
+static void add_global_batches(const char *saved, const struct job *job,
+                               char before[OPTION_VALUE_BYTES], char now[OPTION_VALUE_BYTES])
+{
+    char global[OPTION_VALUE_BYTES];
+    size_t size = strlen(before), now_size = strlen(now);
+    if (find_value(saved, "global-batch", global)) {
+        snprintf(before + size, OPTION_VALUE_BYTES - size, " (--global-batch %.16s)", global);
+        snprintf(now + now_size, OPTION_VALUE_BYTES - now_size, " (--global-batch %u)",
+                 job->global_batch);
+    }
+}
+
 enum status job_check_resume(const char *saved, const struct job *job, char *ret_error,
                              size_t error_size)
 {
@@ -100,6 +113,9 @@ enum status job_check_resume(const char *saved, const struct job *job, char *ret
             continue;
         }
         bool is_less = strcmp(row->name, "epochs") == 0;
+        if (strcmp(row->name, "batch") == 0) {
+            add_global_batches(saved, job, before, now);
+        }
         snprintf(ret_error, error_size,
                  "the checkpoint is of a job with --%s %.200s, this one has --%s %.200s: %s",
                  row->name, before, row->name, now,

@@ -99,7 +99,9 @@ bool job_checkpoints_parse(const char *text, void *ret_field, char *ret_why, siz
     }
     if (!is_sound) {
         snprintf(ret_why, why_size,
-                 "it is none, a number of steps such as 100, minutes such as 5m, or epoch");
+                 "it is none, a number of steps such as 100 (at most %" PRIu64
+                 "), minutes such as 5m (at most %" PRIu64 "m), or epoch",
+                 CHECKPOINT_STEPS_MAX, CHECKPOINT_MINUTES_MAX);
         return false;
     }
     *(struct checkpoint_every *)ret_field = every;

@@ -130,6 +130,9 @@ static const char *parse_join(struct piece piece, struct fault *fault)
 static const char *parse_fault(struct piece piece, struct fault *fault)
 {
     struct piece rest = piece;
+    if (piece.size == 0) {
+        return "is no fault: one must stand before and behind each semicolon";
+    }
     if (begins_with(piece, AFTER)) {
         return parse_join(piece, fault);
     }

@@ -81,8 +81,8 @@ enum status checkpoint_job_read(const struct checkpoint_reader *checkpoint, stru
     return status;
 }
 
-enum status checkpoint_job_ask(const char **argv, const struct job *job, char *ret_output,
-                               size_t output_size)
+enum status checkpoint_job_ask(const char **argv, const struct job *job, int error_fd,
+                               char *ret_output, size_t output_size)
 {
     char text[JOB_TEXT_BYTES];
     struct programs programs;
@@ -96,7 +96,7 @@ enum status checkpoint_job_ask(const char **argv, const struct job *job, char *r
         return status;
     }
     argv[0] = programs.worker;
-    const struct process_run_options options = {.argv = argv, .input = text};
+    const struct process_run_options options = {.argv = argv, .input = text, .error_fd = error_fd};
     int code = 0;
     status = process_run(&options, ret_output, output_size, &code);
     if (status == STATUS_IO) {
@@ -115,7 +115,7 @@ json_t *checkpoint_job_describe(const struct job *job)
     const char *argv[] = {NULL, "--describe-model", NULL};
     char *text = malloc(DESCRIPTION_BYTES);
     json_t *model = NULL;
-    if (text != NULL && checkpoint_job_ask(argv, job, text, DESCRIPTION_BYTES) == STATUS_OK) {
+    if (text != NULL && checkpoint_job_ask(argv, job, 0, text, DESCRIPTION_BYTES) == STATUS_OK) {
         model = json_loads(text, 0, NULL);
         if (model == NULL) {
             log_error("the worker's description of model %s cannot be understood", job->model);

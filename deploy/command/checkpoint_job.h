@@ -30,9 +30,10 @@ bool checkpoint_job_was_removed(const struct checkpoint_reader *checkpoint, unsi
 enum status checkpoint_job_read(const struct checkpoint_reader *checkpoint, struct job *ret_job);
 
 /* Runs a worker with the arguments (NULL-terminated, argv[0] left free) and the job on its standard
- * input; its output. What fails has been logged, by the worker or here. */
-enum status checkpoint_job_ask(const char **argv, const struct job *job, char *ret_output,
-                               size_t output_size);
+ * input; its output. Its log goes to error_fd (0: to our standard error). What fails has been
+ * logged, by the worker or here. */
+enum status checkpoint_job_ask(const char **argv, const struct job *job, int error_fd,
+                               char *ret_output, size_t output_size);
 
 /* The layers of the job's model, as a worker describes them (worker/model/description.h), which
  * opens the job's data for that. NULL, logged. The caller owns it. */

@@ -4,12 +4,14 @@
 #include "common/options/options.h"
 #include "deploy/command/checkpoint_job.h"
 #include "deploy/command/commands.h"
+#include "deploy/system/process.h"
 
 #include <jansson.h>
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OUTPUT_BYTES 16384
 
@@ -87,9 +89,19 @@ static enum status print_result(const char *output, bool is_json)
     return STATUS_OK;
 }
 
-/* Has a worker evaluate the checkpoint. Writes what it prints. */
+/* Shows the log of a worker, which is a file in memory. */
+static void show_log(int fd)
+{
+    char text[4096];
+    ssize_t got;
+    for (off_t at = 0; (got = pread(fd, text, sizeof(text), at)) > 0; at += got) {
+        fwrite(text, 1, (size_t)got, stderr);
+    }
+}
+
+/* Has a worker evaluate the checkpoint. Writes what it prints, and its log to log_fd. */
 static enum status ask(struct checkpoint_reader *checkpoint, const struct evaluate_options *options,
-                       char ret_output[OUTPUT_BYTES])
+                       int log_fd, char ret_output[OUTPUT_BYTES])
 {
     struct job job;
     enum status status = checkpoint_job_read(checkpoint, &job);
@@ -98,25 +110,43 @@ static enum status ask(struct checkpoint_reader *checkpoint, const struct evalua
     }
     override(options, &job);
     const char *argv[] = {NULL, "--evaluate", checkpoint_path(checkpoint), NULL};
-    return checkpoint_job_ask(argv, &job, ret_output, OUTPUT_BYTES);
+    return checkpoint_job_ask(argv, &job, log_fd, ret_output, OUTPUT_BYTES);
+}
+
+/* Evaluates the newest checkpoint. *ret_was_removed: it could not, because there is a newer one
+ * now. Then the worker's complaints are of no interest. */
+static enum status evaluate_newest(const char *folder, const struct evaluate_options *options,
+                                   unsigned tries, char ret_output[OUTPUT_BYTES],
+                                   bool *ret_was_removed)
+{
+    struct checkpoint_reader *checkpoint;
+    enum status status = checkpoint_job_open(folder, &checkpoint);
+    *ret_was_removed = false;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int log_fd = process_open_input("");
+    status = ask(checkpoint, options, log_fd > 0 ? log_fd : 0, ret_output);
+    *ret_was_removed = status != STATUS_OK && checkpoint_job_was_removed(checkpoint, tries);
+    if (!*ret_was_removed) {
+        show_log(log_fd);
+    }
+    if (log_fd >= 0) {
+        close(log_fd);
+    }
+    checkpoint_reader_close(checkpoint);
+    return status;
 }
 
 static enum status evaluate(const char *folder, const struct evaluate_options *options)
 {
     char output[OUTPUT_BYTES];
-    for (unsigned tries = 0;; tries++) {
-        struct checkpoint_reader *checkpoint;
-        enum status status = checkpoint_job_open(folder, &checkpoint);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        status = ask(checkpoint, options, output);
-        bool tries_again = status != STATUS_OK && checkpoint_job_was_removed(checkpoint, tries);
-        checkpoint_reader_close(checkpoint);
-        if (!tries_again) {
-            return status == STATUS_OK ? print_result(output, options->json) : status;
-        }
+    enum status status = STATUS_OK;
+    bool was_removed = true;
+    for (unsigned tries = 0; was_removed; tries++) {
+        status = evaluate_newest(folder, options, tries, output, &was_removed);
     }
+    return status == STATUS_OK ? print_result(output, options->json) : status;
 }
 
 enum exit_code command_evaluate(int argc, char **argv)

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ERROR_BYTES 8192 // with a path
+
 struct export_options {
     enum tensor_format format;
     enum tensor_names names;
@@ -118,16 +120,23 @@ static enum status write_out(const struct checkpoint_reader *checkpoint, const s
 static enum status read_newest(const char *folder, struct checkpoint_reader **ret_checkpoint,
                                struct job *ret_job, struct tensor_source *ret_source)
 {
+    char error[ERROR_BYTES];
     for (unsigned tries = 0;; tries++) {
         enum status status = checkpoint_job_open(folder, ret_checkpoint);
         if (status != STATUS_OK) {
             return status;
         }
         status = checkpoint_job_read(*ret_checkpoint, ret_job);
-        if (status == STATUS_OK) {
-            status = checkpoint_source_read(*ret_checkpoint, ret_source);
+        if (status != STATUS_OK) {
+            return status;
         }
-        if (status == STATUS_OK || !checkpoint_job_was_removed(*ret_checkpoint, tries)) {
+        status = checkpoint_source_read(*ret_checkpoint, &ret_job->left_out, ret_source, error,
+                                        sizeof(error));
+        if (status == STATUS_OK) {
+            return status;
+        }
+        if (!checkpoint_job_was_removed(*ret_checkpoint, tries)) {
+            log_error("%s", error);
             return status;
         }
         checkpoint_reader_close(*ret_checkpoint);

@@ -63,7 +63,7 @@ static void report_failure(const struct launch *launch, const char *reason,
               launch->options->folder);
     if (culprit != NULL) {
         const struct log_part log = member_log(culprit);
-        log_tail_print(&log, stderr);
+        log_tail_print(&log, reason, stderr);
     }
 }
 
@@ -85,7 +85,7 @@ static enum exit_code judge_programs(const struct launch *launch)
         last_summary_fail(launch->options->folder, reason);
         log_error("%s", reason);
         const struct log_part log = member_log(member);
-        log_tail_print(&log, stderr);
+        log_tail_print(&log, reason, stderr);
         return launch->interrupts > 0 ? EXIT_INTERRUPTED : EXIT_FAILED;
     }
     return EXIT_COMPLETED;

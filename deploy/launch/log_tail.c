@@ -117,14 +117,19 @@ bool log_tail_fault(const struct log_part *part, char *ret_fault, size_t fault_s
     return false;
 }
 
-void log_tail_print(const struct log_part *part, FILE *stream)
+void log_tail_print(const struct log_part *part, const char *said, FILE *stream)
 {
     struct tail tail;
+    bool has_head = false;
     read_tail(part, &tail);
-    if (tail.count > 0) {
-        fprintf(stream, "the end of %s:\n", part->path);
-    }
     for (size_t i = 0; i < tail.count; i++) {
+        if (strstr(said, sentence_of(tail.lines[i])) != NULL) {
+            continue;
+        }
+        if (!has_head) {
+            fprintf(stream, "the end of %s:\n", part->path);
+        }
         fprintf(stream, "    %s\n", tail.lines[i]);
+        has_head = true;
     }
 }

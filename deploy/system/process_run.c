@@ -28,8 +28,11 @@ static void become(const struct process_run_options *options, int input_fd, int 
                    pid_t parent)
 {
     process_init_child(parent);
+    int error_fd = options->takes_errors    ? output_fd
+                   : options->error_fd != 0 ? options->error_fd
+                                            : STDERR_FILENO;
     bool is_set = dup2(input_fd, STDIN_FILENO) >= 0 && dup2(output_fd, STDOUT_FILENO) >= 0 &&
-                  (!options->takes_errors || dup2(output_fd, STDERR_FILENO) >= 0);
+                  dup2(error_fd, STDERR_FILENO) >= 0;
     if (is_set) {
         // execvp does not write to its arguments; its interface is older than const.
         union {

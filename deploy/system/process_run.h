@@ -12,7 +12,8 @@ struct process_run_options {
     const char *input;       // on its standard input; fits into a pipe (64 KiB)
     int input_fd;            // its standard input in the place of `input`, borrowed; 0: none
     unsigned timeout_ms;     // 0: none
-    bool takes_errors;       // its standard error goes where its output goes; otherwise to ours
+    int error_fd;            // its standard error, borrowed; 0: ours
+    bool takes_errors;       // its standard error goes where its output goes
 };
 
 /* Its standard output goes to ret_output, cut at output_size. *ret_code is its exit code, 127 if

@@ -311,9 +311,10 @@ static enum status check_phases(const struct job *job, const struct coordinator_
     status = phases_resume(job, &phases, resume->step, &index);
     if (status == STATUS_END_OF_DATA) {
         snprintf(ret_error, error_size,
-                 "the job is complete: the checkpoint is of step %" PRIu64
-                 ", its last; to go on, give more --epochs",
-                 resume->step);
+                 "the job is complete: the checkpoint is of step %" PRIu64 ", its last; %s",
+                 resume->step,
+                 job->steps > 0 ? "a job with --steps cannot become longer, one with --epochs can"
+                                : "to go on, give more --epochs");
     } else if (status != STATUS_OK) {
         snprintf(ret_error, error_size,
                  "--bucket-mb auto would try sizes at step %" PRIu64

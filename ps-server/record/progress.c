@@ -444,7 +444,8 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
                           : coordinator->verdict == STATUS_INTERRUPTED ? "interrupted"
                                                                        : "failed";
     if (generation_started_ms(coordinator) == 0) {
-        printf("%s before training began: %s\n", outcome, coordinator->reason);
+        printf("%s before training %s: %s\n", outcome,
+               coordinator->resume != NULL ? "went on" : "began", coordinator->reason);
         fflush(stdout);
         return;
     }

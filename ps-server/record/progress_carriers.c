@@ -27,18 +27,21 @@ void progress_say_carriers(const struct coordinator *coordinator)
     if (carriers.processes == present) {
         return;
     }
-    uint32_t most = carriers_most(carriers), least = carriers_least(carriers);
-    uint32_t vectors = carriers_gradient_count(coordinator->job, most);
+    // Those that take part are dealt evenly; those that are left out have vectors all the same.
+    uint32_t least = present / carriers.processes;
+    uint32_t most = least + (present % carriers.processes > 0);
+    uint32_t vectors = carriers_gradient_count(coordinator->job, carriers_most(carriers));
+    bool is_even = carriers_most(carriers) == carriers_least(carriers);
     printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
-           carriers.processes == 1 ? "carries" : "carry", carriers.ranks);
+           carriers.processes == 1 ? "carries" : "carry", present);
     if (least != most) {
         printf("%u or ", least);
     }
     printf("%u each; gradients take %u x %.1f MiB in %s\n", most, vectors,
            (double)(coordinator->layout.value_count * sizeof(float)) / (1 << 20),
-           carriers.processes == 1         ? "it"
-           : least == most || vectors == 1 ? "each"
-                                           : "the largest");
+           carriers.processes == 1   ? "it"
+           : is_even || vectors == 1 ? "each"
+                                     : "the largest");
 }
 
 void progress_say_bound(const struct job *job)

@@ -206,7 +206,9 @@ static void a_member_that_dies_before_it_joins_is_named_with_its_end_and_its_log
         assert_int_equal(program_wait(&test->run), 1);
         check_failed(test, cases[i].reason);
         check_said(test, cases[i].reason);
-        check_said(test, "    2026 error x host=x: it feels unwell");
+        bool is_said = strstr(cases[i].reason, "unwell") != NULL; // then once is enough
+        const char *line = strstr(program_output(&test->run), "    2026 error x host=x: it feels");
+        assert_true((line == NULL) == is_said);
         check_failed_member(test, cases[i].role, cases[i].index);
     }
 }

@@ -72,7 +72,7 @@ deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
 deploy/hosts            common/base common/options common/security common/transport common/job common/service common/live deploy/system deploy/agent
 deploy/sweep            common/base common/options common/plan common/job deploy/system
-deploy/export           common/base common/checkpoint
+deploy/export           common/base common/checkpoint common/plan
 deploy/trace            common/base common/trace
 deploy/predict/convergence common/base common/options common/job
 deploy/predict/basis    common/base common/options common/vector common/job

@@ -179,8 +179,11 @@ static void what_is_no_regular_file_of_ours_is_not_followed(void **state)
         check_passed_over(*state, files[i], "link");
         assert_int_equal(unlink(path), 0);
         assert_int_equal(mkfifo(path, 0600), 0); // and nobody waits for its other end
-        check_passed_over(*state, files[i], "");
+        check_passed_over(*state, files[i], "something else is in its place");
         assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkdir(path, 0700), 0);
+        check_passed_over(*state, files[i], "something else is in its place");
+        assert_int_equal(rmdir(path), 0);
         assert_int_equal(rename(aside, path), 0);
         if (chown(path, 4711, 4711) == 0) {
             check_passed_over(*state, files[i], "another user");

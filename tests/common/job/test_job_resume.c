@@ -56,6 +56,8 @@ static void what_changes_results_is_named_with_both_values(void **state)
         {"optimizer", "adam", "--optimizer momentum"},
         {"device", "ref", "--device auto"},
         {"epochs", "2", "more, and not"},
+        {"global-batch", "48", "--batch 32 (--global-batch 64), this one has --batch 24"},
+        {"batch", "24", "--batch 32 (--global-batch 64), this one has --batch 24"},
     };
     for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
         char error[OPTION_ERROR_BYTES] = "", now[64];

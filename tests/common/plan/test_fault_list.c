@@ -44,7 +44,7 @@ static void what_is_no_fault_is_refused_and_says_why(void **state)
 {
     (void)state;
     static const char *const texts[][2] = {
-        {"", "must begin with rank=R or shard=K"},
+        {"", "is no fault"},
         {"kill", "must begin with rank=R or shard=K"},
         {"worker=1,step=2,kill", "must begin with rank=R or shard=K"},
         {"rank=,step=2,kill", "must begin with rank=R or shard=K"},
@@ -75,8 +75,8 @@ static void what_is_no_fault_is_refused_and_says_why(void **state)
         {"rank=1,step=2,stop=0s", "too short or too long"},
         {"rank=1,step=2,stop=3601s", "too short or too long"},
         {"rank=1,step=2,stop=0.00000000000000000000000000000001s", "more digits"},
-        {"rank=1,step=2,kill;", "must begin with"},
-        {"rank=1,step=2,kill;;rank=2,step=2,kill", "must begin with"},
+        {"rank=1,step=2,kill;", "behind each semicolon"},
+        {"rank=1,step=2,kill;;rank=2,step=2,kill", "behind each semicolon"},
         {"rank=1,step=2,kill; rank=2,step=2,kill", "must begin with"},
         {"rank=1,step=2,kill;rank=1,step=2,stop=1s", "another fault is already"},
         {"none;rank=1,step=2,kill", "must begin with"},

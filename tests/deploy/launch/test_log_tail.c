@@ -77,12 +77,43 @@ static void a_long_log_is_read_from_its_end(void **state)
     check_sentence(test, log, "line 1999");
     free(log);
     FILE *memory = open_memstream(&printed, &size);
-    log_tail_print(&(struct log_part){test->path, 0}, memory);
+    log_tail_print(&(struct log_part){test->path, 0}, "", memory);
     fclose(memory);
     assert_non_null(strstr(printed, "\n    2026 warn x host=y: line 1995\n"));
     assert_null(strstr(printed, "line 1994"));
     assert_non_null(strstr(printed, "line 1999\n"));
     free(printed);
+}
+
+static void what_was_said_is_not_printed_again(void **state)
+{
+    const struct tail_test *test = *state;
+    static const char log[] = "2026 warn ps host=n: one is passed over\n"
+                              "2026 error ps host=n: cannot resume: other seed\n";
+    static const struct {
+        const char *said, *expected; // behind the head
+    } cases[] = {
+        {"it failed", log},
+        {"it ended with exit code 1: cannot resume: other seed",
+         "2026 warn ps host=n: one is passed over\n"},
+        {"one is passed over, and cannot resume: other seed", NULL},
+    };
+    temp_folder_write(test->folder, "log", log, strlen(log));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *printed = NULL, expected[512] = "";
+        size_t size = 0, used = 0;
+        FILE *memory = open_memstream(&printed, &size);
+        log_tail_print(&(struct log_part){test->path, 0}, cases[i].said, memory);
+        fclose(memory);
+        for (const char *line = cases[i].expected; line != NULL && *line != '\0';
+             line += strcspn(line, "\n") + 1) {
+            used += (size_t)snprintf(expected + used, sizeof(expected) - used, "    %.*s\n",
+                                     (int)strcspn(line, "\n"), line);
+        }
+        const char *behind = strchr(printed, '\n');
+        assert_string_equal(behind != NULL ? behind + 1 : "", expected);
+        free(printed);
+    }
 }
 
 static void a_planned_kill_is_told(void **state)
@@ -119,7 +150,7 @@ static void lines_of_processes_before_are_left_out(void **state)
     assert_string_equal(text, "slow");
     assert_false(log_tail_fault(&part, text, sizeof(text)));
     FILE *memory = open_memstream(&printed, &size);
-    log_tail_print(&part, memory);
+    log_tail_print(&part, "", memory);
     fclose(memory);
     assert_non_null(strstr(printed, ":\n    2026 warn ps host=n: slow\n"));
     free(printed);
@@ -135,6 +166,7 @@ int main(void)
         TAIL_TEST(without_an_error_it_is_the_last_line),
         TAIL_TEST(a_log_that_is_empty_or_missing_says_nothing),
         TAIL_TEST(a_long_log_is_read_from_its_end),
+        TAIL_TEST(what_was_said_is_not_printed_again),
         TAIL_TEST(a_planned_kill_is_told),
         TAIL_TEST(lines_of_processes_before_are_left_out),
     };

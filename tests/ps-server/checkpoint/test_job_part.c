@@ -143,7 +143,14 @@ static void a_job_that_is_complete_wants_more_epochs(void **state)
     json_t *tree = written(&coordinator);
     assert_int_equal(job_part_read(tree, &job, 40, &part, error, sizeof(error)),
                      STATUS_END_OF_DATA);
-    assert_non_null(strstr(error, "--epochs"));
+    assert_non_null(strstr(error, "give more --epochs"));
+    job.steps = 40;
+    assert_int_equal(job_encode(&job, text, sizeof(text)), STATUS_OK);
+    json_object_set_new(tree, "job", json_string(text));
+    assert_int_equal(job_part_read(tree, &job, 40, &part, error, sizeof(error)),
+                     STATUS_END_OF_DATA);
+    assert_non_null(strstr(error, "a job with --steps cannot become longer"));
+    job.steps = 0;
     json_decref(tree);
     coordinator_finish(&coordinator);
 }

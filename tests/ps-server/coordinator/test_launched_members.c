@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <string.h>
 
 /* Its connection was closed, and another process took its place before the launcher knew. */
 static void a_late_end_does_not_free_the_place_of_the_one_that_came_for_it(void **state)
