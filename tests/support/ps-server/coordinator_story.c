@@ -134,6 +134,20 @@ void story_join(struct story *story, uint64_t peer, enum member_role role, uint3
                10);
 }
 
+void story_join_process(struct story *story, uint64_t peer, uint32_t worker, uint64_t process_id,
+                        uint32_t launch)
+{
+    const struct wire_member member = {.role = ROLE_WORKER,
+                                       .has_rank = true,
+                                       .rank = worker,
+                                       .host = "node",
+                                       .process_id = process_id,
+                                       .launch = launch};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               110);
+}
+
 const struct wire_nccl *story_nccl;
 const char *story_optimizer, *story_tensors;
 const struct optimizer_groups *story_groups;

@@ -46,6 +46,9 @@ void story_open_crowded(struct story *story, uint32_t workers, uint32_t cores); 
 /* What a peer says. */
 void story_give(struct story *story, uint64_t peer, struct message message, uint64_t now_ms);
 void story_join(struct story *story, uint64_t peer, enum member_role role, uint32_t rank);
+/* JOIN of a certain process; launch: its number (launch_number.h), 0: it was started by hand. */
+void story_join_process(struct story *story, uint64_t peer, uint32_t worker, uint64_t process_id,
+                        uint32_t launch);
 /* What the next worker that is ready says of NCCL; NULL: nothing. */
 extern const struct wire_nccl *story_nccl;
 /* What the next worker that is ready says of its optimizer, of its tensors; NULL: nothing. */

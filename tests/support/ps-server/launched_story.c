@@ -5,15 +5,8 @@
 
 void story_join_launched(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
 {
-    const struct wire_member member = {.role = ROLE_WORKER,
-                                       .has_rank = true,
-                                       .rank = worker,
-                                       .host = "node",
-                                       .process_id = 100 + launch,
-                                       .launch = launch > 0 ? launch_number_make(launch, 2) : 0};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
-               110);
+    story_join_process(story, peer, worker, 100 + launch,
+                       launch > 0 ? launch_number_make(launch, 2) : 0);
 }
 
 void story_tell_end(struct story *story, enum launcher_news_kind kind, uint32_t worker)

@@ -12,13 +12,5 @@ void newcomer_story_open(struct story *story)
 
 void newcomer_story_join(struct story *story, uint64_t peer, uint32_t worker, uint32_t launch)
 {
-    const struct wire_member member = {.role = ROLE_WORKER,
-                                       .has_rank = true,
-                                       .rank = worker,
-                                       .host = "node",
-                                       .process_id = 100 + worker,
-                                       .launch = launch};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
-               100);
+    story_join_process(story, peer, worker, 100 + worker, launch);
 }
