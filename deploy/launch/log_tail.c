@@ -123,7 +123,10 @@ void log_tail_print(const struct log_part *part, const char *said, FILE *stream)
     bool has_head = false;
     read_tail(part, &tail);
     for (size_t i = 0; i < tail.count; i++) {
-        if (strstr(said, sentence_of(tail.lines[i])) != NULL) {
+        const char *sentence = sentence_of(tail.lines[i]);
+        bool is_of_log =
+            sentence != tail.lines[i]; // what others print, such as a traceback, is whole
+        if (is_of_log && strstr(said, sentence) != NULL) {
             continue;
         }
         if (!has_head) {

@@ -25,8 +25,8 @@ void log_tail_sentence(const struct log_part *part, char *ret_text, size_t text_
  * "rank=1,step=5,kill". False if it says no such thing. */
 bool log_tail_fault(const struct log_part *part, char *ret_fault, size_t fault_size);
 
-/* Prints the last lines, indented, without those whose sentences are in what was `said` before.
- * Prints nothing if there are none. */
+/* Prints the last lines, indented, without those of our log whose sentences are in what was `said`
+ * before. Prints nothing if there are none. */
 void log_tail_print(const struct log_part *part, const char *said, FILE *stream);
 
 #endif

@@ -116,6 +116,20 @@ static void what_was_said_is_not_printed_again(void **state)
     }
 }
 
+static void the_output_of_a_program_is_printed_whole(void **state)
+{
+    const struct tail_test *test = *state;
+    static const char log[] = "Traceback (most recent call last):\nValueError: no data\n";
+    char *printed = NULL;
+    size_t size = 0;
+    temp_folder_write(test->folder, "log", log, strlen(log));
+    FILE *memory = open_memstream(&printed, &size);
+    log_tail_print(&(struct log_part){test->path, 0}, "exit code 1: ValueError: no data", memory);
+    fclose(memory);
+    assert_non_null(strstr(printed, "\n    ValueError: no data\n"));
+    free(printed);
+}
+
 static void a_planned_kill_is_told(void **state)
 {
     const struct tail_test *test = *state;
@@ -167,6 +181,7 @@ int main(void)
         TAIL_TEST(a_log_that_is_empty_or_missing_says_nothing),
         TAIL_TEST(a_long_log_is_read_from_its_end),
         TAIL_TEST(what_was_said_is_not_printed_again),
+        TAIL_TEST(the_output_of_a_program_is_printed_whole),
         TAIL_TEST(a_planned_kill_is_told),
         TAIL_TEST(lines_of_processes_before_are_left_out),
     };
