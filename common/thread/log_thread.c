@@ -62,7 +62,7 @@ static void take_line(const char *text, size_t size)
     if (is_slow && task_thread_is_busy(thread, NULL)) {
         return;
     }
-    is_slow = !task_thread_await_idle(thread, WAIT_MS);
+    is_slow = !task_thread_await_queued(thread, WAIT_MS);
 }
 
 static void drop_line(const char *text, size_t size)

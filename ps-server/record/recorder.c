@@ -306,7 +306,7 @@ enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms)
 {
     enum task_kind doing;
     bool is_settled =
-        !recorder->is_forsaken && task_thread_await_idle(recorder->thread, patience_ms);
+        !recorder->is_forsaken && task_thread_await_queued(recorder->thread, patience_ms);
     enum status status = status_of(recorder, &doing);
     if (is_settled || recorder->is_forsaken) {
         return status;
