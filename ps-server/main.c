@@ -146,6 +146,6 @@ int main(int argc, char **argv)
     enum status status = run(&options, &job, health, notify);
     notify_stopping(notify);
     notify_destroy(notify);
-    log_thread_end();
+    (void)log_thread_end();
     return (int)exit_code_of_member(status);
 }

@@ -283,6 +283,6 @@ int main(int argc, char **argv)
     enum status status = run(&options, notify);
     notify_stopping(notify);
     notify_destroy(notify);
-    log_thread_end();
+    (void)log_thread_end();
     return (int)exit_code_of_member(status);
 }

@@ -5,6 +5,7 @@
 #include "common/thread/task_thread.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,48 +22,78 @@ struct line {
 };
 
 // Of the log, which belongs to the whole process.
-static struct task_thread *thread; // NULL: not begun
-static atomic_bool is_slow;        // a line has waited in vain
-static atomic_uint lost;           // lines for which there was no place
+static struct task_thread *_Atomic thread; // NULL: not begun, or it ends
+static atomic_bool is_slow;                // a line has waited in vain
+static atomic_uint lost;                   // lines for which there was no place
+
+// For reading while the thread is used. Who logs comes here again, so readers do not wait for a
+// writer that waits, as is the default.
+static pthread_rwlock_t in_use = PTHREAD_RWLOCK_INITIALIZER;
+
+/* Any failure but an interruption: there is nowhere to say that standard error is gone. */
+static void write_text(const char *text, size_t size)
+{
+    while (write(STDERR_FILENO, text, size) < 0 && errno == EINTR) {
+    }
+}
 
 static void write_line(void *context, void *task)
 {
     const struct line *line = task;
     (void)context;
-    while (write(STDERR_FILENO, line->text, line->size) < 0 && errno == EINTR) {
-    } // any other failure: there is nowhere to say that standard error is gone
+    write_text(line->text, line->size);
     free(line->text);
 }
 
-static bool queue(const char *text, size_t size)
+static bool queue(struct task_thread *to, const char *text, size_t size)
 {
     struct line line = {malloc(size), size};
     if (line.text == NULL) {
         return false;
     }
     memcpy(line.text, text, size);
-    if (!task_thread_add(thread, &line)) {
+    if (!task_thread_add(to, &line)) {
         free(line.text);
         return false;
     }
     return true;
 }
 
-static void take_line(const char *text, size_t size)
+static void tell_lost(void)
 {
-    unsigned missing = task_thread_room(thread) > 1 ? atomic_exchange(&lost, 0) : 0;
-    if (missing > 0) { // comes here again
+    unsigned missing = atomic_exchange(&lost, 0);
+    if (missing > 0) {
         log_warn("%u lines of the log are missing here: what it is written to took nothing",
                  missing);
     }
-    if (!queue(text, size)) {
+}
+
+static void hand_over(struct task_thread *to, const char *text, size_t size)
+{
+    if (task_thread_room(to) > 1) {
+        tell_lost(); // comes here again
+    }
+    if (!queue(to, text, size)) {
         lost++;
         return;
     }
-    if (is_slow && task_thread_is_busy(thread, NULL)) {
+    if (is_slow && task_thread_is_busy(to, NULL)) {
         return;
     }
-    is_slow = !task_thread_await_idle(thread, WAIT_MS);
+    is_slow = !task_thread_await_queued(to, WAIT_MS);
+}
+
+static void take_line(const char *text, size_t size)
+{
+    pthread_rwlock_rdlock(&in_use);
+    struct task_thread *to = thread;
+    if (to != NULL) {
+        hand_over(to, text, size);
+    }
+    pthread_rwlock_unlock(&in_use);
+    if (to == NULL) {
+        write_text(text, size);
+    }
 }
 
 static void drop_line(const char *text, size_t size)
@@ -75,21 +106,27 @@ enum status log_thread_begin(void)
 {
     const struct task_thread_options options = {
         .name = "log", .capacity = LINES_MAX, .task_bytes = sizeof(struct line), .run = write_line};
-    enum status status = task_thread_create(&options, &thread);
+    struct task_thread *begun;
+    enum status status = task_thread_create(&options, &begun);
     if (status == STATUS_OK) {
+        thread = begun;
         log_write_by(take_line);
     }
     return status;
 }
 
-void log_thread_end(void)
+bool log_thread_end(void)
 {
-    if (thread == NULL) {
-        return;
+    struct task_thread *ended = atomic_exchange(&thread, NULL);
+    if (ended == NULL) {
+        return true;
     }
-    log_write_by(drop_line);
-    if (task_thread_destroy(thread, WAIT_MS)) {
-        log_write_by(NULL);
+    pthread_rwlock_wrlock(&in_use); // nobody has it any more
+    pthread_rwlock_unlock(&in_use);
+    bool is_written = task_thread_destroy(ended, WAIT_MS);
+    log_write_by(is_written ? NULL : drop_line);
+    if (is_written) {
+        tell_lost();
     }
-    thread = NULL;
+    return is_written;
 }

@@ -8,10 +8,14 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
+
 /* For the whole process, once. STATUS_NO_MEMORY: lines are written as before. */
 enum status log_thread_begin(void);
 
-/* Writes what waits, if that does not take long. Without effect where it was not begun. */
-void log_thread_end(void);
+/* Writes what waits, if that does not take long. False: it does, and no more lines are written.
+ * Without effect where it was not begun. Other threads may log meanwhile, such as one that has
+ * outlasted a disk that hangs. */
+bool log_thread_end(void);
 
 #endif

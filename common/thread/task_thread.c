@@ -13,7 +13,7 @@ struct task_thread {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed; // something is to be done, or the thread is to leave
-    pthread_cond_t idle;    // nothing is left to be done, or the thread has left
+    pthread_cond_t moved;   // a task was run, or the thread has left
     unsigned char *tasks;   // (capacity) of task_bytes each, a ring; owned
     void *current;          // (task_bytes) that is run; owned
     uint32_t head, count;
@@ -35,8 +35,8 @@ static bool take(struct task_thread *thread)
     pthread_mutex_lock(&thread->mutex);
     thread->done += thread->is_at_work;
     thread->is_at_work = false;
+    pthread_cond_broadcast(&thread->moved);
     while (thread->count == 0 && !thread->leaves) {
-        pthread_cond_broadcast(&thread->idle);
         pthread_cond_wait(&thread->changed, &thread->mutex);
     }
     bool has_task = thread->count > 0;
@@ -59,7 +59,7 @@ static void *run(void *data)
     }
     pthread_mutex_lock(&thread->mutex);
     thread->has_left = true;
-    pthread_cond_broadcast(&thread->idle);
+    pthread_cond_broadcast(&thread->moved);
     pthread_mutex_unlock(&thread->mutex);
     return NULL;
 }
@@ -77,7 +77,7 @@ static void init_condition(pthread_cond_t *condition)
 static void finish(struct task_thread *thread)
 {
     pthread_cond_destroy(&thread->changed);
-    pthread_cond_destroy(&thread->idle);
+    pthread_cond_destroy(&thread->moved);
     pthread_mutex_destroy(&thread->mutex);
     free(thread->tasks);
     free(thread->current);
@@ -96,7 +96,7 @@ enum status task_thread_create(const struct task_thread_options *options,
     thread->current = calloc(1, options->task_bytes);
     pthread_mutex_init(&thread->mutex, NULL);
     pthread_cond_init(&thread->changed, NULL);
-    init_condition(&thread->idle);
+    init_condition(&thread->moved);
     if (thread->tasks == NULL || thread->current == NULL ||
         pthread_create(&thread->thread, NULL, run, thread) != 0) {
         finish(thread);
@@ -145,17 +145,18 @@ static struct timespec deadline(uint64_t patience_ms)
                              .tv_nsec = (long)(until_ms % 1000) * 1000000};
 }
 
-bool task_thread_await_idle(struct task_thread *thread, uint64_t patience_ms)
+bool task_thread_await_queued(struct task_thread *thread, uint64_t patience_ms)
 {
     const struct timespec until = deadline(patience_ms);
     int error = 0;
     pthread_mutex_lock(&thread->mutex);
-    while ((thread->count > 0 || thread->is_at_work) && error == 0) {
-        error = pthread_cond_timedwait(&thread->idle, &thread->mutex, &until);
+    const uint64_t all = thread->done + thread->is_at_work + thread->count;
+    while (thread->done < all && error == 0) {
+        error = pthread_cond_timedwait(&thread->moved, &thread->mutex, &until);
     }
-    bool is_idle = thread->count == 0 && !thread->is_at_work;
+    bool is_done = thread->done >= all;
     pthread_mutex_unlock(&thread->mutex);
-    return is_idle;
+    return is_done;
 }
 
 /* Whether the thread leaves in time. */
@@ -167,7 +168,7 @@ static bool await_leave(struct task_thread *thread, uint64_t patience_ms)
     thread->leaves = true;
     pthread_cond_signal(&thread->changed);
     while (!thread->has_left && error == 0) {
-        error = pthread_cond_timedwait(&thread->idle, &thread->mutex, &until);
+        error = pthread_cond_timedwait(&thread->moved, &thread->mutex, &until);
     }
     bool has_left = thread->has_left;
     pthread_mutex_unlock(&thread->mutex);

@@ -36,7 +36,8 @@ uint32_t task_thread_room(struct task_thread *thread);
 /* Whether a task is queued or being run. *ret_done (may be NULL): how many were run so far. */
 bool task_thread_is_busy(struct task_thread *thread, uint64_t *ret_done);
 
-/* Waits until it is not, for so many milliseconds at most; whether that was enough. */
-bool task_thread_await_idle(struct task_thread *thread, uint64_t patience_ms);
+/* Waits until what is queued now was run, for so many milliseconds at most; whether that was
+ * enough. What others queue meanwhile is not waited for. */
+bool task_thread_await_queued(struct task_thread *thread, uint64_t patience_ms);
 
 #endif

@@ -205,7 +205,7 @@ enum status saver_create(const struct saver_options *options, struct saver **ret
 
 void saver_await_idle(struct saver *saver, uint64_t patience_ms)
 {
-    (void)task_thread_await_idle(saver->thread, patience_ms);
+    (void)task_thread_await_queued(saver->thread, patience_ms);
 }
 
 bool saver_destroy(struct saver *saver, uint64_t patience_ms)

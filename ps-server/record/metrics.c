@@ -76,6 +76,16 @@ static uint64_t part_of(uint64_t sum, double part)
     return value < (double)UINT64_MAX ? (uint64_t)value : UINT64_MAX;
 }
 
+void metrics_prepend(struct wire_report *report, const struct wire_report *before)
+{
+    const struct wire_report last = *report;
+    if (before->steps > 0) {
+        *report = *before;
+        report_sum_add(report, &last);
+        report->epoch = last.epoch;
+    }
+}
+
 struct wire_report metrics_copied(const struct results_rank *rank)
 {
     return (struct wire_report){.steps = rank->steps,

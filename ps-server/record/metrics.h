@@ -50,6 +50,9 @@ uint64_t metrics_interval(const struct metrics *metrics, uint64_t step);
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
                  double seconds);
 
+/* Adds what the rank has reported before, if anything, so that both are one report. */
+void metrics_prepend(struct wire_report *report, const struct wire_report *before);
+
 /* What a copy of a job has of a rank, in sum. It does not have rates, nor how stale gradients were.
  */
 struct wire_report metrics_copied(const struct results_rank *rank);

@@ -397,13 +397,32 @@ static bool write_line(struct record_writer *writer, uint32_t rank)
     return true;
 }
 
-enum status record_writer_add_test(struct record_writer *writer, uint64_t step, double accuracy,
-                                   double loss)
+enum status record_writer_add_tests(struct record_writer *writer, const struct record_tests *tests)
 {
-    if (writer->tensorboard != NULL) {
-        excuse_tensorboard(writer, tensorboard_add_test(writer->tensorboard, step, accuracy, loss));
+    for (uint32_t i = 0; i < tests->count && writer->tensorboard != NULL; i++) {
+        const struct record_test *test = &tests->list[i];
+        excuse_tensorboard(writer, tensorboard_add_test(writer->tensorboard, test->step,
+                                                        test->accuracy, test->loss));
     }
     return STATUS_OK;
+}
+
+enum status record_tests_add(struct record_tests *tests, const struct record_test *test)
+{
+    struct record_test *list = realloc(tests->list, (tests->count + 1) * sizeof(*list));
+    if (list == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    list[tests->count++] = *test;
+    tests->list = list;
+    return STATUS_OK;
+}
+
+void record_tests_cut(struct record_tests *tests, uint64_t step)
+{
+    while (tests->count > 0 && tests->list[tests->count - 1].step > step) {
+        tests->count--;
+    }
 }
 
 /* Whether a line is due. */

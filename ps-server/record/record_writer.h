@@ -26,6 +26,21 @@ struct record_report {
     double seconds;            // of the job, when it came
 };
 
+/* What an evaluation has found. */
+struct record_test {
+    uint64_t step;
+    double accuracy, loss;
+};
+
+/* In the order of their steps; {0}: none. */
+struct record_tests {
+    struct record_test *list; // (count), owned
+    uint32_t count;
+};
+
+enum status record_tests_add(struct record_tests *tests, const struct record_test *test);
+void record_tests_cut(struct record_tests *tests, uint64_t step); // leaves those up to there
+
 /* How a job begins. */
 struct record_job {
     json_t *tree;          // for job.json; NULL: that is there. Borrowed
@@ -63,8 +78,6 @@ enum status record_writer_complete(struct record_writer *writer, uint64_t begin,
 enum status record_writer_restore(struct record_writer *writer, const struct record_report *sums,
                                   uint32_t count);
 
-/* An evaluation. */
-enum status record_writer_add_test(struct record_writer *writer, uint64_t step, double accuracy,
-                                   double loss);
+enum status record_writer_add_tests(struct record_writer *writer, const struct record_tests *tests);
 
 #endif

@@ -2,7 +2,6 @@
 #include "ps-server/record/recorder.h"
 
 #include "common/base/log.h"
-#include "common/channel/report_sum.h"
 #include "common/thread/task_thread.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/job_record.h"
@@ -43,7 +42,7 @@ struct task {
     struct record_report report;
     struct record_report *sums; // (sum_count), owned
     uint32_t sum_count;
-    double accuracy, loss; // of an evaluation
+    struct record_tests tests; // owned
     bool is_completed;
     char *from;                  // owned
     struct history_entry *entry; // owned
@@ -61,6 +60,8 @@ struct recorder {
     struct record_writer *writer; // the thread's
     uint32_t capacity;            // of its queue
     struct record_report *held;   // (workers) without a place in the queue, owned; steps == 0: none
+    bool has_tensorboard;         // otherwise nobody asks for evaluations
+    struct record_tests tests;    // without a place in the queue, owned
     char error[ERROR_BYTES];      // what recorder_error says
     bool is_forsaken;             // the disk hangs, and is not waited for any more
 
@@ -79,6 +80,7 @@ static void task_finish(struct task *task)
     // NOLINTNEXTLINE(performance-no-int-to-ptr): it was given away as const
     free((void *)(uintptr_t)task->begun.job);
     free(task->sums);
+    free(task->tests.list);
     free(task->from);
     free(task->entry);
     json_decref(task->begun.tree);
@@ -129,7 +131,7 @@ static enum status do_task(struct record_writer *writer, const struct task *task
     case TASK_RESTORE:
         return record_writer_restore(writer, task->sums, task->sum_count);
     case TASK_TEST:
-        return record_writer_add_test(writer, task->step, task->accuracy, task->loss);
+        return record_writer_add_tests(writer, &task->tests);
     case TASK_OTHER:
         task->work(task->data);
         return STATUS_OK;
@@ -192,6 +194,7 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     snprintf(recorder->folder, sizeof(recorder->folder), "%s", options->folder);
     recorder->job = options->job;
     recorder->program = options->program;
+    recorder->has_tensorboard = options->has_tensorboard;
     recorder->capacity = TASKS_MIN + 4 * options->job->workers;
     recorder->held = calloc(options->job->workers, sizeof(*recorder->held));
     enum status status = recorder->held != NULL ? record_writer_create(options, &recorder->writer)
@@ -246,6 +249,7 @@ bool recorder_destroy(struct recorder *recorder, uint64_t patience_ms)
     }
     pthread_mutex_destroy(&recorder->mutex);
     free(recorder->held);
+    free(recorder->tests.list);
     free(recorder);
     return true;
 }
@@ -302,7 +306,7 @@ enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms)
 {
     enum task_kind doing;
     bool is_settled =
-        !recorder->is_forsaken && task_thread_await_idle(recorder->thread, patience_ms);
+        !recorder->is_forsaken && task_thread_await_queued(recorder->thread, patience_ms);
     enum status status = status_of(recorder, &doing);
     if (is_settled || recorder->is_forsaken) {
         return status;
@@ -328,6 +332,7 @@ enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t
 {
     struct task task = {.kind = TASK_GO_ON, .step = step, .from = strdup(from)};
     memset(recorder->held, 0, recorder->job->workers * sizeof(*recorder->held));
+    record_tests_cut(&recorder->tests, step);
     return task.from != NULL ? add(recorder, &task) : STATUS_NO_MEMORY;
 }
 
@@ -376,24 +381,16 @@ static struct record_report report_of(const struct coordinator *coordinator, uin
     return report;
 }
 
-/* Adds what is held of the rank and this, which come to the writer as one report. */
-static void hold(struct record_report *held, const struct record_report *report)
+static bool has_room_for_training(const struct recorder *recorder)
 {
-    const struct wire_report sum = held->report;
-    *held = *report;
-    if (sum.steps > 0) {
-        held->report = sum;
-        report_sum_add(&held->report, &report->report);
-        held->report.epoch = report->report.epoch;
-    }
+    return !recorder->is_forsaken && task_thread_room(recorder->thread) > recorder->capacity / 2;
 }
 
-/* Queues what is held, if reports may take a place of the queue. */
+/* Queues what is held of a rank, if there is room for it. */
 static enum status queue_held(struct recorder *recorder, uint32_t rank)
 {
     struct record_report *held = &recorder->held[rank];
-    if (held->report.steps == 0 || recorder->is_forsaken ||
-        task_thread_room(recorder->thread) <= recorder->capacity / 2) {
+    if (held->report.steps == 0 || !has_room_for_training(recorder)) {
         return STATUS_OK;
     }
     struct task task = {.kind = TASK_METRICS, .report = *held};
@@ -404,9 +401,10 @@ static enum status queue_held(struct recorder *recorder, uint32_t rank)
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms)
 {
-    const struct record_report report = report_of(coordinator, rank, message, now_ms);
+    struct record_report report = report_of(coordinator, rank, message, now_ms);
     assert(rank < recorder->job->workers);
-    hold(&recorder->held[rank], &report);
+    metrics_prepend(&report.report, &recorder->held[rank].report);
+    recorder->held[rank] = report;
     return queue_held(recorder, rank);
 }
 
@@ -438,19 +436,31 @@ enum status recorder_restore(struct recorder *recorder, const struct coordinator
     return add(recorder, &task);
 }
 
+/* Queues the evaluations that are held, all at once, if there is room for it. */
+static enum status queue_tests(struct recorder *recorder)
+{
+    if (recorder->tests.count == 0 || !has_room_for_training(recorder)) {
+        return STATUS_OK;
+    }
+    struct task task = {.kind = TASK_TEST, .tests = recorder->tests};
+    recorder->tests = (struct record_tests){0};
+    return add(recorder, &task);
+}
+
 enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
                                 uint32_t period)
 {
-    const struct results_period *of = &coordinator->results.periods[period];
-    if (of->test_images == 0) {
+    const struct results *results = &coordinator->results;
+    const struct results_period *of = &results->periods[period];
+    if (of->test_images == 0 || !recorder->has_tensorboard) {
         return STATUS_OK;
     }
-    struct task task = {.kind = TASK_TEST,
-                        .step = results_period_end(&coordinator->results, coordinator->job,
-                                                   coordinator->train_samples, period),
-                        .accuracy = results_accuracy(&coordinator->results, period),
-                        .loss = of->test_loss_sum / (double)of->test_images};
-    return add(recorder, &task);
+    const struct record_test test = {
+        .step = results_period_end(results, coordinator->job, coordinator->train_samples, period),
+        .accuracy = results_accuracy(results, period),
+        .loss = of->test_loss_sum / (double)of->test_images};
+    enum status status = record_tests_add(&recorder->tests, &test);
+    return status == STATUS_OK ? queue_tests(recorder) : status;
 }
 
 bool recorder_do(struct recorder *recorder, void (*work)(void *data), void *data)
@@ -462,13 +472,11 @@ bool recorder_do(struct recorder *recorder, void (*work)(void *data), void *data
 enum status recorder_close_metrics(struct recorder *recorder)
 {
     struct task task = {.kind = TASK_CLOSE_METRICS};
-    for (uint32_t i = 0; i < recorder->job->workers; i++) {
-        enum status status = queue_held(recorder, i);
-        if (status != STATUS_OK) {
-            return status;
-        }
+    enum status status = queue_tests(recorder);
+    for (uint32_t i = 0; i < recorder->job->workers && status == STATUS_OK; i++) {
+        status = queue_held(recorder, i);
     }
-    return add(recorder, &task);
+    return status == STATUS_OK ? add(recorder, &task) : status;
 }
 
 enum status recorder_write_details(struct recorder *recorder, const struct coordinator *coordinator)

@@ -8,9 +8,12 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #define CAPACITY    4
-#define PATIENCE_MS 600000 // that no test needs
+#define MANY        20000000 // tasks, which take longer than any turn of a busy machine
+#define PATIENCE_MS 600000   // that no test needs
 
 /* What was run; the task 0 waits until somebody lets it go. */
 struct log {
@@ -94,14 +97,48 @@ static void a_wait_for_one_that_hangs_ends(void **state)
     uint64_t done;
     struct task_thread *thread = open_thread(&log);
     block(thread, &log);
-    assert_false(task_thread_await_idle(thread, 1));
+    assert_false(task_thread_await_queued(thread, 1));
     assert_true(task_thread_is_busy(thread, &done));
     assert_int_equal(done, 0);
     sem_post(&log.go);
-    assert_true(task_thread_await_idle(thread, PATIENCE_MS));
+    assert_true(task_thread_await_queued(thread, PATIENCE_MS));
     assert_false(task_thread_is_busy(thread, &done));
     assert_int_equal(done, 1);
     assert_true(task_thread_destroy(thread, PATIENCE_MS));
+}
+
+/* Each task queues the next one, as if somebody else did, until nobody waits any more. */
+struct relay {
+    struct task_thread *thread;
+    atomic_bool is_over;
+    unsigned long count;
+};
+
+static void run_relay(void *context, void *task)
+{
+    struct relay *relay = context;
+    relay->count++;
+    if (!relay->is_over && relay->count < MANY) {
+        assert_true(task_thread_add(relay->thread, task));
+    }
+}
+
+static void what_is_queued_later_is_not_waited_for(void **state)
+{
+    (void)state;
+    static const int task = 1;
+    struct relay relay = {.is_over = false};
+    const struct task_thread_options options = {.name = "relay",
+                                                .capacity = CAPACITY,
+                                                .task_bytes = sizeof(int),
+                                                .run = run_relay,
+                                                .context = &relay};
+    assert_int_equal(task_thread_create(&options, &relay.thread), STATUS_OK);
+    assert_true(task_thread_add(relay.thread, &task));
+    assert_true(task_thread_await_queued(relay.thread, PATIENCE_MS));
+    relay.is_over = true;
+    assert_true(task_thread_destroy(relay.thread, PATIENCE_MS));
+    assert_in_range(relay.count, 1, MANY - 1);
 }
 
 /* It stays with the thread, which has what it needs until the process ends. */
@@ -120,6 +157,7 @@ int main(void)
         cmocka_unit_test(tasks_are_run_in_their_order_and_before_the_end),
         cmocka_unit_test(one_that_does_not_fit_is_refused),
         cmocka_unit_test(a_wait_for_one_that_hangs_ends),
+        cmocka_unit_test(what_is_queued_later_is_not_waited_for),
         cmocka_unit_test(so_does_the_wait_for_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

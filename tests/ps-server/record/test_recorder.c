@@ -12,13 +12,16 @@
 // clang-format on
 #include <jansson.h>
 
+#include <glob.h>
 #include <semaphore.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PATIENCE_MS 600000 // that no test needs
 #define WARN_MS     10000
-#define MANY        5000 // reports, more than the queue takes
+#define MANY        5000 // reports or evaluations, more than the queue takes
 
 /* A ring of two that trains, and its run folder. */
 struct record {
@@ -35,7 +38,7 @@ static void hang(void *data)
     sem_wait(&record->go);
 }
 
-static void open_record(struct record *record)
+static void open_record(struct record *record, bool has_tensorboard)
 {
     record->top = temp_folder_create();
     snprintf(record->folder, sizeof(record->folder), "%.400s/run", record->top);
@@ -43,7 +46,8 @@ static void open_record(struct record *record)
     sem_init(&record->go, 0, 0);
     story_open_training(&record->story, 2);
     record->story.job.report_every = 1;
-    const struct recorder_options options = {.folder = record->folder, .job = &record->story.job};
+    const struct recorder_options options = {
+        .folder = record->folder, .job = &record->story.job, .has_tensorboard = has_tensorboard};
     assert_int_equal(recorder_create(&options, &record->recorder), STATUS_OK);
     assert_int_equal(recorder_write_job(record->recorder, &record->story.coordinator), STATUS_OK);
     assert_true(recorder_do(record->recorder, hang, record));
@@ -103,7 +107,7 @@ static void what_is_reported_meanwhile_is_written_once_it_is_back(void **state)
 {
     (void)state;
     struct record record;
-    open_record(&record);
+    open_record(&record, false);
     for (uint64_t step = 1; step <= 3; step++) {
         report(&record, 0, step);
         report(&record, 1, step);
@@ -117,7 +121,7 @@ static void more_than_may_wait_comes_in_longer_lines(void **state)
 {
     (void)state;
     struct record record;
-    open_record(&record);
+    open_record(&record, false);
     for (uint64_t step = 1; step <= MANY; step++) {
         report(&record, 0, step);
     }
@@ -127,11 +131,62 @@ static void more_than_may_wait_comes_in_longer_lines(void **state)
     close_record(&record);
 }
 
+/* Of the mean of all ranks, and of evaluations. */
+static size_t size_of_events(const struct record *record)
+{
+    char pattern[600];
+    size_t size = 0;
+    glob_t found;
+    snprintf(pattern, sizeof(pattern), "%s/tensorboard/mean/*", record->folder);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct stat facts;
+        assert_int_equal(stat(found.gl_pathv[i], &facts), 0);
+        size += (size_t)facts.st_size;
+    }
+    globfree(&found);
+    return size;
+}
+
+/* How large the events become by so many evaluations, which come while the disk hangs. */
+static size_t size_with_evaluations(unsigned count, bool has_tensorboard)
+{
+    struct record record;
+    open_record(&record, has_tensorboard);
+    struct coordinator *coordinator = &record.story.coordinator;
+    const struct wire_report told = {
+        .steps = 1, .images = 8, .test_images = 8, .closes_period = true};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = 1, .report = &told};
+    assert_int_equal(results_add(&coordinator->results, 0, &message), STATUS_OK);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(recorder_add_period(record.recorder, coordinator, 0), STATUS_OK);
+    }
+    settle(&record);
+    size_t size = has_tensorboard ? size_of_events(&record) : 0;
+    close_record(&record);
+    return size;
+}
+
+static void evaluations_that_nobody_asks_for_do_not_wait(void **state)
+{
+    (void)state;
+    (void)size_with_evaluations(MANY, false);
+}
+
+static void any_number_of_evaluations_may_wait(void **state)
+{
+    (void)state;
+    size_t one = size_with_evaluations(1, true);
+    size_t next = size_with_evaluations(2, true) - one;
+    assert_true(next > 0);
+    assert_int_equal(size_with_evaluations(MANY, true), one + (MANY - 1) * next);
+}
+
 static void a_disk_that_hangs_is_named_once_and_that_it_is_back(void **state)
 {
     (void)state;
     struct record record;
-    open_record(&record);
+    open_record(&record, false);
     report(&record, 0, 1);
     captured_log_begin();
     for (uint64_t now_ms = 1; now_ms <= 3 * WARN_MS; now_ms += WARN_MS / 2) {
@@ -156,7 +211,7 @@ static void the_end_waits_for_a_bounded_time_and_names_the_file(void **state)
 {
     (void)state;
     static struct record record;
-    open_record(&record);
+    open_record(&record, false);
     report(&record, 0, 1);
     captured_log_begin();
     enum status settled = recorder_settle(record.recorder, 1);
@@ -176,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_reported_meanwhile_is_written_once_it_is_back),
         cmocka_unit_test(more_than_may_wait_comes_in_longer_lines),
+        cmocka_unit_test(evaluations_that_nobody_asks_for_do_not_wait),
+        cmocka_unit_test(any_number_of_evaluations_may_wait),
         cmocka_unit_test(a_disk_that_hangs_is_named_once_and_that_it_is_back),
         cmocka_unit_test(the_end_waits_for_a_bounded_time_and_names_the_file),
     };
