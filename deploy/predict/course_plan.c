@@ -347,20 +347,46 @@ static const uint32_t samples[] = {
     [REDUCTION_RACES] = 128,
 };
 
+/* Of halving, where only what a cost changes counts. A step of a smaller sample is further off, but
+ * with and without the cost in the same direction. */
+#define SAMPLE_COMPARED 64
+
 #define SAMPLES_MAX 512 // workers, where a smaller sample is too far off
 
 #define SAMPLE_BESIDE 128 // of ps-sync with servers beside workers
 #define SAMPLE_DIRECT 64  // of workers that add up directly, where hosts are unlike for them
+
+/* Whether a smaller sample will do. */
+static bool is_rough(const struct course *course)
+{
+    return course->extent->is_compared && course_reduction_kind(course) == REDUCTION_HALVING;
+}
 
 static uint32_t wanted_sample(const struct course *course)
 {
     enum reduction_kind kind = course_reduction_kind(course);
     bool is_beside = kind == REDUCTION_SYNC &&
                      sample_is_beside(course->job->workers, course->parts, course->hosts);
-    return is_beside ? SAMPLE_BESIDE : needs_many(course) ? SAMPLE_DIRECT : samples[kind];
+    return is_beside            ? SAMPLE_BESIDE
+           : needs_many(course) ? SAMPLE_DIRECT
+           : is_rough(course)   ? SAMPLE_COMPARED
+                                : samples[kind];
 }
 
-/* How far off the best sample is; with backup workers, a larger one may be less so. */
+/* Whether a larger sample is looked at than one that is so far off: with backup workers, which it
+ * may have in a better proportion, and where a small one is too far off to be compared. */
+static bool wants_larger(const struct course *course, double error)
+{
+    uint32_t sample = course->estimate.sample;
+    if (course->extent->sample_min > 0) {
+        return false;
+    }
+    return course->job->backup > 0 ? error > PREDICTION_ERROR_MAX && sample + 1 < SAMPLES_MAX
+                                   : is_rough(course) && error > course->extent->error_max &&
+                                         sample < samples[REDUCTION_HALVING];
+}
+
+/* How far off the best sample is. */
 static double find_sample(struct course *course, bool has_delays)
 {
     struct prediction_estimate *estimate = &course->estimate;
@@ -377,8 +403,7 @@ static double find_sample(struct course *course, bool has_delays)
             (uint32_t)lround((double)course->job->backup * estimate->sample / workers);
         error = error_of_sample(course, has_delays);
         wanted = estimate->sample + 1;
-    } while (course->job->backup > 0 && asked == 0 && error > PREDICTION_ERROR_MAX &&
-             wanted < SAMPLES_MAX);
+    } while (wants_larger(course, error));
     return error;
 }
 

@@ -30,6 +30,7 @@ struct prediction_extent {
     double work_max;        // of a step of all workers; with more a job is made in small
     double error_max;       // unless that may be off by more than this share of a step
     uint32_t sample_min;    // workers that may stand for all; 0: by the kind of job
+    bool is_compared;       // with another that is made likewise: fewer workers may stand for all
     double *link_bytes;     // (network.link_count) gets what goes over each link in a step, NAN
                             // where nobody who was simulated uses it; borrowed. NULL: not wanted
     double memory_max;      // bytes that messages on their way may take; 0: PREDICTION_MEMORY_MAX

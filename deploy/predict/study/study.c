@@ -168,6 +168,8 @@ enum status study_begin_changes(const struct study *study, const struct basis *b
         extent.error_max = PREDICTION_ERROR_MAX_ASKED;
     }
     if (status == STATUS_OK && is_long) {
+        extent.is_compared = true;
+        extent.sample_min = study->change_sample;
         extent.warm = extent.warm < CHANGE_WARM_STEPS ? extent.warm : CHANGE_WARM_STEPS;
         extent.counted = extent.counted < CHANGE_STEPS ? extent.counted : CHANGE_STEPS;
         status = prediction_make(&basis->job, &basis->costs, &basis->network, &extent, ret_base);
@@ -265,6 +267,7 @@ static enum status find_seconds(const struct study *study, const struct basis *b
     struct prediction_extent extent = study_extent(study);
     struct prediction_estimate small;
     extent.error_max = PREDICTION_ERROR_MAX_ASKED;
+    extent.is_compared = true;
     enum status status =
         prediction_estimate(&basis->job, &basis->costs, &basis->network, &extent, &small);
     if (status == STATUS_OK) {

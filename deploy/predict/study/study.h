@@ -56,11 +56,13 @@ struct study {
     const struct network *network;
     const struct convergence *convergence; // NULL: none
     struct job job; // without mode, workers and servers; may have a global batch (study_batches.h)
-    uint32_t counted;    // steps of each worker
-    bool is_approximate; // jobs are made in small also where that may be off by more than 1 %
-    double memory_max;   // of a point, bytes; 0: PREDICTION_MEMORY_MAX
-    bool is_quiet;       // does not log that a point takes more
-    uint32_t threads;    // that make points; 0: one for each core. Changes no figure
+    uint32_t counted;       // steps of each worker
+    bool is_approximate;    // jobs are made in small also where that may be off by more than 1 %
+    double memory_max;      // of a point, bytes; 0: PREDICTION_MEMORY_MAX
+    bool is_quiet;          // does not log that a point takes more
+    uint32_t change_sample; // workers that stand for all where changes of what takes long are
+                            // looked at; 0: by the kind of job
+    uint32_t threads;       // that make points; 0: one for each core. Changes no figure
     struct study_design designs[STUDY_POINTS_MAX];
     uint32_t workers[STUDY_POINTS_MAX]; // ascending
     size_t design_count, worker_count;
