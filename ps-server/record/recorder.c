@@ -63,13 +63,13 @@ struct recorder {
     bool has_tensorboard;         // otherwise nobody asks for evaluations
     struct record_tests tests;    // without a place in the queue, owned
     char error[ERROR_BYTES];      // what recorder_error says
-    bool is_forsaken;             // the disk hangs, and is not waited for any more
 
     // Of a disk that takes long.
     uint64_t done, moved_ms; // tasks, and when that changed last, or there were none
     bool is_slow;            // it was said
 
     pthread_mutex_t mutex; // of what follows
+    bool is_forsaken;      // the disk hangs, and is not waited for any more
     enum status status;    // of what failed first
     char failure[ERROR_BYTES];
     enum task_kind doing; // the task that it is at, or was at last
@@ -150,14 +150,15 @@ static enum status do_task(struct record_writer *writer, const struct task *task
     return STATUS_OK;
 }
 
-/* Begins a task; whether something has failed before. */
+/* Begins a task. False: it is not to be done any more. What others handed over ends its data. */
 static bool begin_task(struct recorder *recorder, enum task_kind kind)
 {
     pthread_mutex_lock(&recorder->mutex);
     recorder->doing = kind;
-    bool has_failed = recorder->status != STATUS_OK;
+    bool is_in_vain = recorder->is_forsaken && kind != TASK_OTHER;
+    bool may_be_done = recorder->status == STATUS_OK || !is_of_training(kind);
     pthread_mutex_unlock(&recorder->mutex);
-    return has_failed;
+    return may_be_done && !is_in_vain;
 }
 
 /* Keeps what failed first. */
@@ -175,7 +176,7 @@ static void run_task(void *context, void *data)
 {
     struct recorder *recorder = context;
     struct task *task = data;
-    if (!begin_task(recorder, task->kind) || !is_of_training(task->kind)) {
+    if (begin_task(recorder, task->kind)) {
         enum status status = do_task(recorder->writer, task);
         if (status != STATUS_OK) {
             note_failure(recorder, status, record_writer_error(recorder->writer));
@@ -318,7 +319,9 @@ enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms)
              recorder->folder, files[doing], (double)patience_ms / 1000);
     log_error("%s", error);
     note_failure(recorder, STATUS_IO, error);
-    recorder->is_forsaken = true;
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->is_forsaken = true; // outside the mutex, this thread alone reads it
+    pthread_mutex_unlock(&recorder->mutex);
     return STATUS_IO;
 }
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PATIENCE_MS 600000 // that no test needs
 #define WARN_MS     10000
@@ -226,6 +227,34 @@ static void the_end_waits_for_a_bounded_time_and_names_the_file(void **state)
     temp_folder_destroy(record.top);
 }
 
+static void tell(void *data)
+{
+    struct record *record = data;
+    sem_post(&record->begun);
+}
+
+/* The job has failed by then, and a summary would say something else. */
+static void a_disk_that_is_back_too_late_gets_nothing(void **state)
+{
+    (void)state;
+    static struct record record;
+    char summary[600];
+    open_record(&record);
+    snprintf(summary, sizeof(summary), "%s/summary.json", record.folder);
+    assert_int_equal(recorder_write_summary(record.recorder, &record.story.coordinator), STATUS_OK);
+    assert_true(recorder_do(record.recorder, tell, &record));
+    captured_log_begin();
+    enum status settled = recorder_settle(record.recorder, 1);
+    captured_log_end();
+    assert_int_equal(settled, STATUS_IO);
+    sem_post(&record.go);
+    sem_wait(&record.begun);
+    assert_int_not_equal(access(summary, F_OK), 0);
+    assert_false(recorder_destroy(record.recorder, PATIENCE_MS));
+    coordinator_finish(&record.story.coordinator);
+    temp_folder_destroy(record.top);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +264,7 @@ int main(void)
         cmocka_unit_test(any_number_of_evaluations_may_wait),
         cmocka_unit_test(a_disk_that_hangs_is_named_once_and_that_it_is_back),
         cmocka_unit_test(the_end_waits_for_a_bounded_time_and_names_the_file),
+        cmocka_unit_test(a_disk_that_is_back_too_late_gets_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
