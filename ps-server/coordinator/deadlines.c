@@ -153,14 +153,17 @@ static bool left_while_away(const struct coordinator *coordinator, const struct 
            slot->closed_ms <= coordinator->absence_ended_ms + DEADLINES_CLOSED_MS;
 }
 
-/* How long a member may be without a connection. One that has outlasted the coordinator makes
- * another one. */
+bool deadlines_may_reconnect(const struct coordinator *coordinator, const struct slot *slot)
+{
+    return left_while_away(coordinator, slot) && job_outlasts_coordinator(coordinator->job);
+}
+
+/* How long a member may be without a connection. */
 static uint64_t closed_patience_ms(const struct coordinator *coordinator, const struct slot *slot)
 {
-    bool may_return =
-        left_while_away(coordinator, slot) && job_outlasts_coordinator(coordinator->job);
-    return may_return ? DEADLINES_CLOSED_MS + (uint64_t)(1000 * coordinator->job->lost_after)
-                      : DEADLINES_CLOSED_MS;
+    return deadlines_may_reconnect(coordinator, slot)
+               ? DEADLINES_CLOSED_MS + (uint64_t)(1000 * coordinator->job->lost_after)
+               : DEADLINES_CLOSED_MS;
 }
 
 static void describe_closed(const struct coordinator *coordinator, const struct slot *slot,

@@ -28,6 +28,10 @@ void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint6
  * since. */
 void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_t now_ms);
 
+/* Whether a member whose connection was closed has outlasted an absence of the coordinator, and
+ * makes another connection. */
+bool deadlines_may_reconnect(const struct coordinator *coordinator, const struct slot *slot);
+
 /* Returns how long members wait for a silent coordinator, in milliseconds: twice the longest time
  * that it gives any of them when nothing but silence is known. */
 uint64_t deadlines_patience_ms(const struct coordinator *coordinator);

@@ -1,6 +1,7 @@
 /* Fills the next generation from the coordinator of the last one. */
 #include "common/job/faults.h"
 #include "common/job/job_checks.h"
+#include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 
 #include <stdio.h>
@@ -31,13 +32,14 @@ static int compare_workers(const void *a, const void *b)
 }
 
 /* A slot of the next generation for a process that is left: what is known of it until it comes. */
-static struct slot keep_slot(const struct slot *slot)
+static struct slot keep_slot(const struct coordinator *last, const struct slot *slot)
 {
+    bool may_reconnect = deadlines_may_reconnect(last, slot);
     struct slot kept = {.number = slot->number,
                         .peer = slot->peer,
                         .host_id = slot->host_id,
                         .launch = slot->launch,
-                        .closed_ms = slot->closed_ms,
+                        .closed_ms = may_reconnect ? 0 : slot->closed_ms,
                         .sighting = slot->sighting,
                         .has_commit = slot->has_commit,
                         .is_new = slot->is_new,
@@ -53,7 +55,7 @@ static void list_slots(const struct coordinator *last, bool has_commit,
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         const struct slot *slot = &membership->workers[i];
         if (generation_slot_is_left(last->job, slot) && slot->has_commit == has_commit) {
-            generation->workers[generation->process_count++] = keep_slot(slot);
+            generation->workers[generation->process_count++] = keep_slot(last, slot);
         }
     }
 }
@@ -101,7 +103,7 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     for (uint32_t i = 0; i < processes; i++) {
         const struct slot *slot = &membership->servers[i];
         if (generation_server_is_left(membership, processes, i, NULL)) {
-            generation->servers[generation->server_count++] = keep_slot(slot);
+            generation->servers[generation->server_count++] = keep_slot(last, slot);
         }
     }
     return STATUS_OK;

@@ -258,6 +258,30 @@ static void one_that_is_lost_soon_after_another_is_missed_as_soon(void **state)
     generation_finish(&next);
 }
 
+/* Its connection was closed while the coordinator was away, which it outlasts by another one. */
+static void one_that_left_an_absent_coordinator_may_still_come_back_after_a_loss(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    open_four(&story);
+    story.job.outlast = 60;
+    deadlines_excuse(&story.coordinator, 30000, 31000);
+    deadlines_note_closed(&story.coordinator, 3, 31000);
+    kill_worker(&story, 1, "worker 1 was killed");
+    story_call_back(&story, 31100);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    begin(&story, &next);
+    for (uint32_t i = 0; i < story.coordinator.membership.worker_count; i++) {
+        struct slot *slot = &story.coordinator.membership.workers[i];
+        slot->heard_ms = slot->step_since_ms = 31100; // when this generation began
+    }
+    coordinator_tick(&story.coordinator, 32500, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -270,6 +294,7 @@ int main(void)
         cmocka_unit_test(of_those_that_were_killed_together_each_is_named_once),
         cmocka_unit_test(a_job_that_ends_for_a_second_loss_names_the_first),
         cmocka_unit_test(one_that_is_lost_soon_after_another_is_missed_as_soon),
+        cmocka_unit_test(one_that_left_an_absent_coordinator_may_still_come_back_after_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
