@@ -115,8 +115,8 @@ static enum status lock_file(const char *folder, const char *path, int *ret_fd)
             close(fd);
             return is_held ? STATUS_TIMED_OUT : STATUS_OK;
         }
-        if (new_file_is_at(fd,
-                           path)) { // if not, a holder that ended has removed the file meanwhile
+        // Between open and flock, a holder that ended may have removed the file.
+        if (new_file_is_at(fd, path)) {
             *ret_fd = fd;
             return STATUS_OK;
         }

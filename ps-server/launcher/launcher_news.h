@@ -9,9 +9,10 @@
  *     ended worker 3 SENTENCE    the member ended by itself, with an error
  *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
  *     again worker 2 SENTENCE    the same, and the launcher can start it again
- *     newcomer worker 1 SENTENCE a program that commits ended by itself, with an error. The
- * launcher had started it in the place of a lost one, and does not know whether it takes part: only
- * then is it missed
+ *     newcomer worker 1 SENTENCE as ended, of one that was started in the place of a lost one
+ *
+ * `newcomer` is told of a program that commits (--on-loss commit). The launcher does not know
+ * whether the process takes part in the job; only then is it missed.
  *
  * Between member and sentence the launcher says which of its starts the process was: `launch 17`
  * (common/service/launch_number.h). The line and what processes say come by different ways, and the

@@ -75,8 +75,7 @@ const char *record_writer_error(const struct record_writer *writer)
     return writer->error;
 }
 
-/* Whether the launcher has set room aside. To make it anew could fail, if the disk is full by now.
- */
+/* Whether the launcher has set room aside. Making it anew could fail on a disk that is full. */
 static bool is_reserved(const char *path)
 {
     struct stat facts;
