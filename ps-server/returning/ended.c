@@ -98,7 +98,8 @@ static bool take_while_back(struct ended *ended, const struct returning *returni
 static void keep(struct ended *ended, const struct launcher_news *news)
 {
     bool is_end = news->kind == LAUNCHER_ENDED || news->kind == LAUNCHER_KILLED ||
-                  news->kind == LAUNCHER_LOST || news->kind == LAUNCHER_OVER;
+                  news->kind == LAUNCHER_LOST || news->kind == LAUNCHER_OVER ||
+                  news->kind == LAUNCHER_NEWCOMER;
     struct ended_place *place = place_of(ended, news->role, news->index);
     if (is_end && place != NULL && !launch_number_follows(place->launch, news->launch)) {
         *place = (struct ended_place){ENDED_OVER, news->launch};

@@ -234,6 +234,25 @@ static void one_that_was_started_again_since_is_awaited(void **state)
     assert_int_equal(back.story.coordinator.workers_lost, 1);
 }
 
+/* The second process of worker 1, a program that commits, fails before it is ready. */
+static void one_that_had_no_part_in_the_job_is_known_to_have_ended(void **state)
+{
+    static const struct launcher_news news = {LAUNCHER_NEWCOMER, ROLE_WORKER, 1, 0, "it failed"};
+    struct story training;
+    (void)state;
+    lose_while_it_trains(&training);
+    coordinator_finish(&training.coordinator);
+    story_open_training(&training, COMEBACK_WORKERS); // as the next generation
+    ended_judge(&ended, &back.returning, &training.job, &training.coordinator, NOW_MS);
+    assert_false(ended_take(&ended, &back.returning, &training.coordinator, &news));
+    coordinator_finish(&training.coordinator);
+    begin_with(2);
+    assert_true(hear(LAUNCHER_KILLED, ROLE_WORKER, 0));
+    take_numbered(1, 2);
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+}
+
 /* Worker 0 is lost when it is back and worker 2 is not yet, so the next generation begins. Worker 3
  * has ended: nobody waits for it. Which place is whose was a guess until then. */
 static void a_generation_that_begins_before_has_places_for_those_that_run(void **state)
@@ -385,6 +404,7 @@ int main(void)
         ENDED_TEST(all_that_were_lost_with_the_coordinator_are_named),
         ENDED_TEST(a_coordinator_that_was_away_knows_who_had_ended_before),
         ENDED_TEST(one_that_was_started_again_since_is_awaited),
+        ENDED_TEST(one_that_had_no_part_in_the_job_is_known_to_have_ended),
         ENDED_TEST(without_such_news_all_are_awaited),
         ENDED_TEST(what_comes_before_the_first_is_back_is_kept),
         ENDED_TEST(the_end_of_an_earlier_process_is_not_that_of_one_that_is_back),
