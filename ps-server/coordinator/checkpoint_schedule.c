@@ -14,9 +14,8 @@
 #define SPARE_AHEAD_MS 800
 #define JOIN_AHEAD_MS  2000 // a step that is named for somebody who is to join then
 
-// Copies for memory alone: time between them, and what a second of it may copy, which is a
-// hundredth of what a core copies. As a link may carry less than that, it is also as many times
-// what the last one took.
+// A copy for memory alone waits for the longer of two times: SPARE_TIMES what the last one took to
+// come, as over a slow link, and its bytes at a hundredth of what a core copies in a second.
 #define SPARE_MS_MIN           1000
 #define SPARE_MS_MAX           600000
 #define SPARE_BYTES_PER_SECOND (UINT64_C(10) << 20)
