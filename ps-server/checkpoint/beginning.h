@@ -29,6 +29,6 @@ struct beginning *beginning_create(const char *folder, uint64_t step, const json
 void beginning_destroy(struct beginning *beginning);
 
 /* Notes it, and ends it. What cannot be written is logged, and does no harm otherwise. */
-void beginning_note(void *beginning);
+void beginning_note(void *data);
 
 #endif

@@ -153,7 +153,7 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
         return status;
     }
     struct recovery *recovery = &generation->recoveries[generation->recovery_count - 1];
-    if (generation->recovery_count > 1) {
+    if (last->generation != NULL && generation->recovery_count > 1) {
         recovery[-1].bytes += last->fetched_bytes; // none of those who come back anew: it is told
         if (!is_one && last->started_ms == 0) {
             note_overtaken(last, &recovery[-1]);

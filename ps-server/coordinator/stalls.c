@@ -75,7 +75,7 @@ static struct blame_member blame_member_of(const struct membership *membership,
 static bool follow(const struct membership *membership, uint32_t first, struct blame *ret_blame)
 {
     uint32_t count = membership->worker_count + membership->server_count;
-    struct blame_member *members = calloc(count, sizeof(*members));
+    struct blame_member *members = calloc((size_t)count + 1, sizeof(*members));
     for (uint32_t i = 0; members != NULL && i < count; i++) {
         members[i] = blame_member_of(membership, member_at(membership, i).slot);
     }

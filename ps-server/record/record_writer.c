@@ -214,9 +214,9 @@ void record_writer_note_restart(struct record_writer *writer, const struct histo
     char path[PATH_BYTES];
     path_of(writer, HISTORY_FILE, path);
     if (run_folder_check(&writer->place) && history_add(writer->folder, entry) != STATUS_OK) {
-        log_error("cannot write %s: %m; training goes on, and a coordinator that has to take over "
-                  "does not know of this",
-                  path);
+        log_warn("cannot write %s: %m; training goes on, and a coordinator that has to take over "
+                 "does not know of this",
+                 path);
     }
 }
 
@@ -342,9 +342,9 @@ static enum status open_lines(struct record_writer *writer, const char *path)
         return STATUS_OK;
     }
     if (is_open) {
-        log_error("somebody has moved or removed %s: training goes on, and what follows goes into "
-                  "a new one, unless there is another file in its place",
-                  path);
+        log_warn("somebody has moved or removed %s: training goes on, and what follows goes into "
+                 "a new one, unless there is another file in its place",
+                 path);
     }
     return metrics_file_open(&writer->file, path, false);
 }
@@ -367,9 +367,9 @@ static void note_behind(struct record_writer *writer, const char *path)
 {
     int error = errno;
     if (writer->behind == 0 && !writer->place.is_moved) {
-        log_error("cannot write %s: %s; training goes on, and what is missing there is written as "
-                  "soon as it can be",
-                  path, describe(error));
+        log_warn("cannot write %s: %s; training goes on, and what is missing there is written as "
+                 "soon as it can be",
+                 path, describe(error));
     }
     writer->behind = error;
 }

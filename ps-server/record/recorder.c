@@ -222,19 +222,17 @@ enum status recorder_create(const struct recorder_options *options, struct recor
 /* Takes the task. */
 static enum status add(struct recorder *recorder, struct task *task)
 {
-    if (recorder->is_forsaken) {
-        task_finish(task);
-        return STATUS_IO;
+    if (!recorder->is_forsaken && task_thread_add(recorder->thread, task)) {
+        return STATUS_OK;
     }
-    if (!task_thread_add(recorder->thread, task)) {
+    if (!recorder->is_forsaken) {
         char error[ERROR_BYTES];
         snprintf(error, sizeof(error), "the disk hangs, and too much waits for it: %.300s/%s",
                  recorder->folder, files[task->kind]);
         note_failure(recorder, STATUS_IO, error);
-        task_finish(task);
-        return STATUS_IO;
     }
-    return STATUS_OK;
+    task_finish(task);
+    return STATUS_IO;
 }
 
 bool recorder_destroy(struct recorder *recorder, uint64_t patience_ms)
@@ -287,9 +285,9 @@ static void watch(struct recorder *recorder, enum task_kind doing, uint64_t now_
         recorder->is_slow = false;
     } else if (!recorder->is_slow && now_ms >= recorder->moved_ms + warn_ms) {
         recorder->is_slow = true;
-        log_error("the disk has taken nothing of %s/%s for %.0f s: it is overloaded, or hangs; "
-                  "training goes on, and what is missing there is written as soon as it can be",
-                  recorder->folder, files[doing], (double)(now_ms - recorder->moved_ms) / 1000);
+        log_warn("the disk has taken nothing of %s/%s for %.0f s: it is overloaded, or hangs; "
+                 "training goes on, and what is missing there is written as soon as it can be",
+                 recorder->folder, files[doing], (double)(now_ms - recorder->moved_ms) / 1000);
     }
 }
 
@@ -327,8 +325,7 @@ enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms)
 
 enum status recorder_remove_results(struct recorder *recorder)
 {
-    struct task task = {.kind = TASK_REMOVE_RESULTS};
-    return add(recorder, &task);
+    return add(recorder, &(struct task){.kind = TASK_REMOVE_RESULTS});
 }
 
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)

@@ -30,7 +30,7 @@
 #define SCENARIOS 200
 #define ABSENCES  30 // which take longer: members say for minutes that they are there
 
-#define LOST_AFTER 60 // seconds
+#define LOST_AFTER UINT64_C(60) // seconds
 #define STEPS      100
 #define MOST_NS    (10 * MS_NS) // of a step
 // All steps made anew from the first, after each of the losses, with pauses before restarts.

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define LINES    400 // more than may wait
-#define TEXT_MAX (1024 * 1024)
+#define TEXT_MAX ((size_t)1024 * 1024)
 
 #define BYSTANDERS 3
 #define ENDS       50

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define FOLDER  "/runs/a/checkpoint"
-#define WARN_MS 10000
-#define HANG_MS 60000
+#define WARN_MS UINT64_C(10000)
+#define HANG_MS UINT64_C(60000)
 
 static enum checkpoint_task last_task;
 static uint32_t task_count;

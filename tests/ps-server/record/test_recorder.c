@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 600000 // that no test needs
-#define WARN_MS     10000
+#define WARN_MS     UINT64_C(10000)
 #define MANY        5000 // reports or evaluations, more than the queue takes
 
 /* A ring of two that trains, and its run folder. */
@@ -239,7 +239,7 @@ static void a_disk_that_is_back_too_late_gets_nothing(void **state)
     (void)state;
     static struct record record;
     char summary[600];
-    open_record(&record);
+    open_record(&record, false);
     snprintf(summary, sizeof(summary), "%s/summary.json", record.folder);
     assert_int_equal(recorder_write_summary(record.recorder, &record.story.coordinator), STATUS_OK);
     assert_true(recorder_do(record.recorder, tell, &record));
