@@ -79,11 +79,10 @@ static uint64_t part_of(uint64_t sum, double part)
 void metrics_prepend(struct wire_report *report, const struct wire_report *before)
 {
     const struct wire_report last = *report;
-    if (before->steps > 0) {
-        *report = *before;
-        report_sum_add(report, &last);
-        report->epoch = last.epoch;
-    }
+    report_sum_add(report, before);
+    report->rate = last.rate;
+    report->loader_threads = last.loader_threads;
+    report->is_repeated = last.is_repeated || before->is_repeated;
 }
 
 struct wire_report metrics_copied(const struct results_rank *rank)

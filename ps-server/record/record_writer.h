@@ -20,6 +20,7 @@ struct record_writer;
 
 /* What a rank has reported. */
 struct record_report {
+    bool is_there; // false: there is none, also none without steps
     uint32_t rank;
     uint64_t step;
     struct wire_report report; // without what it borrows

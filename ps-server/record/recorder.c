@@ -59,7 +59,7 @@ struct recorder {
     struct task_thread *thread;
     struct record_writer *writer; // the thread's
     uint32_t capacity;            // of its queue
-    struct record_report *held;   // (workers) without a place in the queue, owned; steps == 0: none
+    struct record_report *held;   // (workers) without a place in the queue, owned
     bool has_tensorboard;         // otherwise nobody asks for evaluations
     struct record_tests tests;    // without a place in the queue, owned
     char error[ERROR_BYTES];      // what recorder_error says
@@ -339,11 +339,10 @@ enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t
 void recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
 {
     struct task task = {.kind = TASK_NOTE_RESTART, .entry = malloc(sizeof(*entry))};
-    if (task.entry == NULL) {
-        return;
+    if (task.entry != NULL) {
+        *task.entry = *entry;
+        (void)add(recorder, &task);
     }
-    *task.entry = *entry;
-    (void)add(recorder, &task);
 }
 
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
@@ -372,7 +371,8 @@ enum status recorder_write_job(struct recorder *recorder, const struct coordinat
 static struct record_report report_of(const struct coordinator *coordinator, uint32_t rank,
                                       const struct message *message, uint64_t now_ms)
 {
-    struct record_report report = {.rank = rank,
+    struct record_report report = {.is_there = true,
+                                   .rank = rank,
                                    .step = message->step,
                                    .report = *message->report,
                                    .seconds = generation_seconds(coordinator, now_ms)};
@@ -390,11 +390,11 @@ static bool has_room_for_training(const struct recorder *recorder)
 static enum status queue_held(struct recorder *recorder, uint32_t rank)
 {
     struct record_report *held = &recorder->held[rank];
-    if (held->report.steps == 0 || !has_room_for_training(recorder)) {
+    if (!held->is_there || !has_room_for_training(recorder)) {
         return STATUS_OK;
     }
     struct task task = {.kind = TASK_METRICS, .report = *held};
-    held->report.steps = 0;
+    *held = (struct record_report){.is_there = false};
     return add(recorder, &task);
 }
 

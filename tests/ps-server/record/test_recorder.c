@@ -118,6 +118,45 @@ static void what_is_reported_meanwhile_is_written_once_it_is_back(void **state)
     close_record(&record);
 }
 
+/* As with --backup, where what has become of a gradient is known behind its step. */
+static void what_is_told_without_a_step_is_in_the_lines_too(void **state)
+{
+    (void)state;
+    static const struct wire_report told[] = {{.steps = 1, .images = 8, .loss_sum = 8},
+                                              {.images_dropped = 4},
+                                              {.images_dropped = 4},
+                                              {.steps = 1, .images = 8, .loss_sum = 8}};
+    static const uint64_t steps[] = {1, 1, 1, 2};
+    for (int waits = 0; waits < 2; waits++) {
+        struct record record;
+        char path[600], line[4096];
+        double dropped = 0;
+        open_record(&record, false);
+        for (uint64_t step = 1; waits == 1 && step <= MANY; step++) {
+            report(&record, 1, step); // the queue has no place for what follows
+        }
+        for (size_t i = 0; i < 4; i++) {
+            const struct message message = {
+                .kind = MESSAGE_REPORT, .step = steps[i], .report = &told[i]};
+            assert_int_equal(
+                recorder_add_metrics(record.recorder, &record.story.coordinator, 0, &message, 100),
+                STATUS_OK);
+        }
+        settle(&record);
+        snprintf(path, sizeof(path), "%s/metrics.jsonl", record.folder);
+        FILE *file = fopen(path, "re");
+        assert_non_null(file);
+        while (fgets(line, sizeof(line), file) != NULL) {
+            json_t *tree = json_loads(line, 0, NULL);
+            dropped += json_number_value(json_object_get(tree, "images_dropped"));
+            json_decref(tree);
+        }
+        fclose(file);
+        assert_true(dropped == 8);
+        close_record(&record);
+    }
+}
+
 static void more_than_may_wait_comes_in_longer_lines(void **state)
 {
     (void)state;
@@ -259,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_reported_meanwhile_is_written_once_it_is_back),
+        cmocka_unit_test(what_is_told_without_a_step_is_in_the_lines_too),
         cmocka_unit_test(more_than_may_wait_comes_in_longer_lines),
         cmocka_unit_test(evaluations_that_nobody_asks_for_do_not_wait),
         cmocka_unit_test(any_number_of_evaluations_may_wait),
