@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +22,12 @@ struct task_thread {
     bool is_at_work; // on a task
     bool leaves;     // once the queue is empty
     bool has_left;
+    struct task_thread *before; // that was left behind
 };
+
+// Threads that the process does not wait for: what they own is in use until it ends, which those
+// who look for memory that nobody has any more see by this.
+static _Atomic(struct task_thread *) left_behind;
 
 static unsigned char *place(const struct task_thread *thread, uint32_t index)
 {
@@ -179,6 +185,7 @@ bool task_thread_destroy(struct task_thread *thread, uint64_t patience_ms)
 {
     if (!await_leave(thread, patience_ms)) {
         pthread_detach(thread->thread);
+        thread->before = atomic_exchange(&left_behind, thread);
         return false;
     }
     pthread_join(thread->thread, NULL);
