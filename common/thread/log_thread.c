@@ -85,12 +85,15 @@ static void hand_over(struct task_thread *to, const char *text, size_t size)
 
 static void take_line(const char *text, size_t size)
 {
-    pthread_rwlock_rdlock(&in_use);
     struct task_thread *to = thread;
-    if (to != NULL) {
-        hand_over(to, text, size);
+    if (to != NULL) { // otherwise those who log all the time would keep the end waiting
+        pthread_rwlock_rdlock(&in_use);
+        to = thread;
+        if (to != NULL) {
+            hand_over(to, text, size);
+        }
+        pthread_rwlock_unlock(&in_use);
     }
-    pthread_rwlock_unlock(&in_use);
     if (to == NULL) {
         write_text(text, size);
     }
