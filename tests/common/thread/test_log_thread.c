@@ -23,7 +23,7 @@
 #define TEXT_MAX ((size_t)1024 * 1024)
 
 #define BYSTANDERS 3
-#define ENDS       20
+#define ENDS       10
 
 /* Standard error, in the place of which is a pipe, and what has come out of that. */
 struct stopped {
