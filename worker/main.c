@@ -66,8 +66,8 @@ static enum status build(struct workplace *workplace, struct link *link, const s
     return STATUS_OK;
 }
 
-/* Whether a worker can be of this job. If not it goes without a word, so that whoever comes in its
- * place may be. */
+/* Whether a worker can be of this job. If not it goes without LEAVE, which would end the job:
+ * whoever comes in its place may be of it. */
 static bool is_for_workers(const struct job *job)
 {
     if (job_is_external(job)) {

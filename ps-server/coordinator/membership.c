@@ -244,15 +244,19 @@ static bool has_process(const struct slot *slot)
            slot->sighting.process_id != 0;
 }
 
+bool membership_is_of(const struct sighting *sighting, const struct wire_member *member)
+{
+    return sighting->host_id == member->host_id && sighting->process_id == member->process_id;
+}
+
 struct sender membership_same_start(const struct membership *membership,
                                     const struct wire_member *member)
 {
     struct slots slots = slots_of(membership, member->role);
     for (uint32_t i = 0; member->launch != 0 && i < slots.count; i++) {
         const struct slot *slot = &slots.list[i];
-        bool is_same = slot->sighting.host_id == member->host_id &&
-                       slot->sighting.process_id == member->process_id;
-        if (slot->launch == member->launch && has_process(slot) && !is_same) {
+        if (slot->launch == member->launch && has_process(slot) &&
+            !membership_is_of(&slot->sighting, member)) {
             return membership_member(membership, member->role, i);
         }
     }

@@ -128,6 +128,9 @@ struct sender membership_member(const struct membership *membership, enum member
 struct sender membership_called(const struct membership *membership, enum member_role role,
                                 uint32_t number);
 
+/* Whether it is the process that says this of itself which was seen. */
+bool membership_is_of(const struct sighting *sighting, const struct wire_member *member);
+
 /* Another process that is there, and has come with the number of the same start of the launcher:
  * both were started below one program that the launcher has started. Its slot is NULL if there is
  * none. */

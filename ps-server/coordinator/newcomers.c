@@ -15,23 +15,24 @@
 // One that has not asked for so long is gone: they ask several times a second.
 #define SILENT_MS 3000
 
-static struct newcomer *find(struct newcomers *newcomers, uint64_t peer)
-{
-    for (uint32_t i = 0; i < newcomers->count; i++) {
-        if (newcomers->list[i].peer == peer) {
-            return &newcomers->list[i];
-        }
-    }
-    return NULL;
-}
-
-bool newcomers_have(const struct newcomers *newcomers, uint64_t peer)
+static uint32_t index_of(const struct newcomers *newcomers, uint64_t peer)
 {
     uint32_t index = 0;
     while (index < newcomers->count && newcomers->list[index].peer != peer) {
         index++;
     }
-    return index < newcomers->count;
+    return index;
+}
+
+static struct newcomer *find(struct newcomers *newcomers, uint64_t peer)
+{
+    uint32_t index = index_of(newcomers, peer);
+    return index < newcomers->count ? &newcomers->list[index] : NULL;
+}
+
+bool newcomers_have(const struct newcomers *newcomers, uint64_t peer)
+{
+    return index_of(newcomers, peer) < newcomers->count;
 }
 
 bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_member *member)
@@ -39,8 +40,7 @@ bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_
     bool is_shared = false;
     for (uint32_t i = 0; i < newcomers->count; i++) {
         const struct newcomer *newcomer = &newcomers->list[i];
-        bool is_same = newcomer->sighting.host_id == member->host_id &&
-                       newcomer->sighting.process_id == member->process_id;
+        bool is_same = membership_is_of(&newcomer->sighting, member);
         is_shared |= member->launch != 0 && newcomer->launch == member->launch && !is_same;
     }
     return is_shared;

@@ -141,8 +141,8 @@ static enum status read_options(const struct ringside_options *options, struct r
     return read_rank(options, ringside, &link->has_rank, &link->rank);
 }
 
-/* Whether a program of its own can be of this job. If not it goes without a word, so that whoever
- * comes in its place may be. */
+/* Whether a program of its own can be of this job. If not it goes without LEAVE, which would end
+ * the job: whoever comes in its place may be of it. */
 static bool is_for_programs(const struct ringside *ringside)
 {
     bool is_so = job_is_external(&ringside->job);
