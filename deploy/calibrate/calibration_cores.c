@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define BUSY_MIN 0.4 // of the time, for runs that show what other cores take from one
+#define BUSY_MIN 0.7 // of the time, for runs that show what other cores take from one
 
 bool calibration_knows_cores(const struct calibration_run *run)
 {
