@@ -1,7 +1,7 @@
 """The jobs that bench/predict runs: some among processes of this host, some over links."""
+import contextlib
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 
@@ -10,8 +10,10 @@ from launching import ENVIRONMENT, Failed, Processes, start_job
 from netns import Links, burst_kib
 
 JOB_TIMEOUT_S = 180
+SECURITY = "curve"  # the default of jobs with keys, which those on this host have
 CALIBRATION_S = 4  # of a job over links, about
 CALIBRATION_STEPS_LEAST = 20
+FEW_CORES_MBIT = 1000  # slower links leave a core idle that two workers share
 
 
 def call(*words, timeout_s=600):
@@ -32,6 +34,17 @@ def images_of(folder):
     """What a run folder says per second."""
     with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
         return json.load(file)["images_per_second"]
+
+
+@contextlib.contextmanager
+def one_core():
+    """What is started meanwhile has one of this process's cores."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 class Jobs:
@@ -67,13 +80,16 @@ class Jobs:
                  timeout_s=JOB_TIMEOUT_S)
             return images_of(out)
 
-    def run_over_links(self, cell, options, steps, out=None):
-        """Each process on a host of its own; in ring the coordinator is on that of rank 0. With
-        `out` the run folder stays, with a timeline."""
+    def run_over_links(self, cell, options, steps, out=None, mbit=None):
+        """Each process on a host of its own; in ring the coordinator is on that of rank 0. Messages
+        are encrypted, as those of jobs on this host are, and of jobs that `ringside run` starts
+        over ssh. With `out` the run folder stays, with a timeline. `mbit`: of other links than the
+        cell's."""
         link = predict_cells.LINKS[cell.network]
         worker = os.path.join(self.build, "worker", "worker")
-        with Links(cell.workers + cell.servers, link.mbit, delay_ms=link.delay_ms,
-                   are_named=True) as links, Processes(JOB_TIMEOUT_S, self.build) as processes:
+        with Links(cell.workers + cell.servers, mbit or link.mbit, delay_ms=link.delay_ms,
+                   are_named=True) as links, \
+                Processes(JOB_TIMEOUT_S, self.build, SECURITY) as processes:
             where = out or os.path.join(processes.folder.name, "run")
             parts = (["--timeline-dir", os.path.join(where, "timeline")] if out else [])
             servers = links.hosts[cell.workers:] or links.hosts[:1]
@@ -96,9 +112,8 @@ class Jobs:
              *(["--transport", "auto"] if cell.network == "shm" else []))
 
     def calibrate_over_links(self, cell, runs, near, step_s):
-        """The run folders for it: one worker alone, before and after two over links. `near` has some
-        of two on this host, whose `ring-few-cores` shows what links do not; a step of one worker
-        takes step_s."""
+        """The run folders for it: one worker alone, before and after two over links, and then two on
+        one core. `near` has runs of two on this host; a step of one worker takes step_s."""
         os.makedirs(runs)
         steps = max(CALIBRATION_STEPS_LEAST, int(CALIBRATION_S / step_s))
         self.run_alone(cell.model, steps, os.path.join(runs, "local"))
@@ -114,9 +129,10 @@ class Jobs:
                                                    int(CALIBRATION_S / (step_s + exchange_s))),
                                 os.path.join(runs, name))
         self.run_alone(cell.model, steps, os.path.join(runs, "local-again"))
-        few = os.path.join(near, "ring-few-cores")
-        if os.path.exists(few):
-            shutil.copytree(few, os.path.join(runs, "ring-few-cores"))
+        pair = predict_cells.Cell(cell.model, cell.network, "ring:auto", 2, "")
+        with one_core():
+            self.run_over_links(pair, jobs["ring"], max(CALIBRATION_STEPS_LEAST, steps // 4),
+                                os.path.join(runs, "ring-few-cores"), FEW_CORES_MBIT)
 
     @staticmethod
     def exchange_s(cell, near):
