@@ -103,6 +103,7 @@ static enum status make_generation(const struct server *server, const struct mes
         ret_generation->workers_lost = last->workers_lost;
         ret_generation->is_disk_slow = last->checkpointing.is_slow;
         ret_generation->does_disk_hang = last->checkpointing.hangs;
+        ret_generation->copy_took_ms = last->checkpointing.took_ms;
     }
     return status;
 }

@@ -70,6 +70,15 @@ void departures_close(struct departures *departures, int fd)
     departures->peers[fd] = 0;
 }
 
+void departures_lose(struct departures *departures, uint64_t peer)
+{
+    for (uint32_t fd = 0; fd < departures->size; fd++) {
+        if (departures->peers[fd] == peer) {
+            departures_close(departures, (int)fd);
+        }
+    }
+}
+
 bool departures_take(struct departures *departures, uint64_t *ret_peer)
 {
     if (departures->gone_count == 0) {

@@ -27,6 +27,10 @@ void departures_note(struct departures *departures, int fd, uint64_t peer);
 /* The descriptor was closed. */
 void departures_close(struct departures *departures, int fd);
 
+/* Nothing can be sent to the peer any more. Its connection may have been closed before its first
+ * message was received, and then its descriptor is not closed again. */
+void departures_lose(struct departures *departures, uint64_t peer);
+
 /* A peer whose connection was closed, once; false: there is none. */
 bool departures_take(struct departures *departures, uint64_t *ret_peer);
 

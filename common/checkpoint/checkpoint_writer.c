@@ -38,9 +38,9 @@ struct checkpoint_writer {
     uint64_t step;
     struct written *vectors; // owns; of the checkpoint that is begun
     uint32_t vector_count, vector_room;
-    uint64_t good;      // step of the last whole one; 0: none, or it was removed
-    bool is_moved;      // the folder, and it was not made again
-    bool has_move_news; // of that, or of the last whole one, which nobody has taken
+    uint64_t good; // step of the last whole one; 0: none, or it was removed
+    bool is_moved; // the folder, and it was not made again
+    bool has_news; // of that, or of the last whole one, which nobody has taken
     char error[ERROR_BYTES];
 };
 
@@ -77,7 +77,7 @@ static void note_inode(struct checkpoint_writer *writer)
 static bool look(struct checkpoint_writer *writer)
 {
     bool is_in_place = checkpoint_folder_is_in_place(writer->path, writer->folder);
-    writer->has_move_news = writer->has_move_news || (!is_in_place && !writer->is_moved);
+    writer->has_news = writer->has_news || (!is_in_place && !writer->is_moved);
     writer->is_moved = !is_in_place;
     return is_in_place;
 }
@@ -91,7 +91,7 @@ static void look_for_good(struct checkpoint_writer *writer)
     if (writer->good > 0 && step_folder_was_removed(writer->folder, name) &&
         step_folder_was_removed(writer->folder, old)) {
         writer->good = 0;
-        writer->has_move_news = true;
+        writer->has_news = true;
     }
 }
 
@@ -127,10 +127,10 @@ refuse(struct checkpoint_writer *writer, enum status status, const char *format,
     return status;
 }
 
-bool checkpoint_writer_take_move(struct checkpoint_writer *writer)
+bool checkpoint_writer_take_news(struct checkpoint_writer *writer)
 {
-    bool has_news = writer->has_move_news;
-    writer->has_move_news = false;
+    bool has_news = writer->has_news;
+    writer->has_news = false;
     return has_news;
 }
 
@@ -192,7 +192,7 @@ enum status checkpoint_begin(struct checkpoint_writer *writer, uint64_t step)
         }
         note_inode(writer);
         writer->is_moved = false;
-        writer->has_move_news = true;
+        writer->has_news = true;
     }
     name_of(writer, STEP_FOLDER_NEW, name);
     if (!step_folder_remove(writer->folder, name) || mkdirat(writer->folder, name, 0777) != 0) {

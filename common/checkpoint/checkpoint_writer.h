@@ -39,7 +39,7 @@ const char *checkpoint_writer_error(const struct checkpoint_writer *writer);
 /* Whether news have come since the last call: the folder was found to be moved or removed, and the
  * checkpoints with it, or it was made again after that; or the last one was removed, which is
  * looked for when another one has failed. */
-bool checkpoint_writer_take_move(struct checkpoint_writer *writer);
+bool checkpoint_writer_take_news(struct checkpoint_writer *writer);
 
 /* Begins the checkpoint of a step; abandons one that was begun. Makes the folder again if it is not
  * in its place. */

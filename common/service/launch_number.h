@@ -5,7 +5,7 @@
  *
  * Whatever is started below the process inherits the variable, too: a notebook, a shell, and a
  * member of another job that somebody starts there. So the variable has the endpoint of the job
- * that the number is for, and the number counts for a process that joins there.
+ * that the number is for, and the number counts for a process that joins there, by whatever name.
  *
  * A number also tells for which of the launcher's places the process was started, which need not be
  * its number in the job. A launcher starts a process for a place when the one before has ended, or

@@ -11,9 +11,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define REGION_PREFIX "shm:"
 #define SEAL_PREFIX   "seal:"
@@ -256,4 +258,40 @@ enum status endpoints_host(const char *endpoint, char ret_host[ENDPOINTS_HOST_BY
     memcpy(ret_host, host, size);
     ret_host[size] = '\0';
     return STATUS_OK;
+}
+
+/* Whether the two names of hosts have an address in common. */
+static bool have_same_address(const char *one, const char *other)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *ours = NULL, *theirs = NULL;
+    bool is_shared = false;
+    if (getaddrinfo(one, NULL, &hints, &ours) == 0 &&
+        getaddrinfo(other, NULL, &hints, &theirs) == 0) {
+        for (const struct addrinfo *a = ours; a != NULL; a = a->ai_next) {
+            for (const struct addrinfo *b = theirs; b != NULL; b = b->ai_next) {
+                is_shared |= a->ai_addrlen == b->ai_addrlen &&
+                             memcmp(a->ai_addr, b->ai_addr, a->ai_addrlen) == 0;
+            }
+        }
+    }
+    struct addrinfo *const lists[] = {ours, theirs};
+    for (size_t i = 0; i < 2; i++) {
+        if (lists[i] != NULL) {
+            freeaddrinfo(lists[i]);
+        }
+    }
+    return is_shared;
+}
+
+bool endpoints_are_same(const char *one, const char *other)
+{
+    char host[ENDPOINTS_HOST_BYTES], other_host[ENDPOINTS_HOST_BYTES];
+    if (strcmp(one, other) == 0) {
+        return true;
+    }
+    return endpoints_host(one, host) == STATUS_OK &&
+           endpoints_host(other, other_host) == STATUS_OK &&
+           strcmp(strrchr(one, ':'), strrchr(other, ':')) == 0 &&
+           have_same_address(host, other_host);
 }

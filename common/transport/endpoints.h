@@ -73,4 +73,9 @@ enum status endpoints_region(const char *place, uint32_t index, struct region_ke
 /* "tcp://HOST:PORT" -> HOST without brackets; STATUS_INVALID for any other text. Pure. */
 enum status endpoints_host(const char *endpoint, char ret_host[ENDPOINTS_HOST_BYTES]);
 
+/* Whether both lead to the same socket, as far as names and addresses tell: "tcp://localhost:9" and
+ * "tcp://127.0.0.1:9" do. Asks the system for the addresses of names, which may take as long as a
+ * name server does, if the ports are the same and the hosts are not. */
+bool endpoints_are_same(const char *one, const char *other);
+
 #endif

@@ -125,7 +125,8 @@ uint64_t transport_refused_count(const struct transport *transport);
 
 /* Begins to note which connecting peers' connections are closed. Take them from the result, which
  * is borrowed. Call it before their first messages. Such a peer may come back, but as another one;
- * what it said before is still to be received. */
+ * what it said before is still to be received. One that had closed its connection before its first
+ * message was received is noted once something is sent to it. */
 struct departures *transport_note_departures(struct transport *transport);
 
 /* The same for a peer that this side connects to: whether its connection was closed since the first

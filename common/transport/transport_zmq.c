@@ -297,6 +297,7 @@ enum status transport_send(struct transport *transport, uint64_t peer, const voi
         uint32_t bits = (uint32_t)peer;
         memcpy(id + 1, &bits, sizeof(bits));
         if (!frames_send_bytes(socket, id, sizeof(id), true)) {
+            departures_lose(&transport->guard.departures, peer);
             return STATUS_UNREACHABLE;
         }
     }

@@ -116,19 +116,50 @@ static struct fault_window find_window(const struct run_folder *run)
     return window;
 }
 
+/* Whether there were steps before the next recovery: one that was overtaken has no ranks. */
+static bool has_trained(const json_t *recovery)
+{
+    const json_t *ranks = json_object_get(recovery, "ranks");
+    return ranks == NULL || json_integer_value(ranks) > 0;
+}
+
+/* Processes as recoveries say it. */
+struct crowd {
+    uint64_t processes; // that the job had before the recovery
+    uint64_t untried;   // of them, those that have come and not trained yet
+};
+
+/* Whether the job has lost somebody who took part in it. Otherwise somebody has come, or as many
+ * have gone as had come to no training. A worker that was lost at the same time instead of one of
+ * these is among the workers_lost of the summary. */
+static bool is_loss(const json_t *recovery, struct crowd *crowd)
+{
+    uint64_t processes = whole_of(recovery, "processes"), before = crowd->processes;
+    uint64_t gone = processes > 0 && processes < before ? before - processes : 0;
+    bool has_come = processes > before, was_untried = gone > 0 && gone <= crowd->untried;
+    if (has_come) {
+        crowd->untried += processes - before;
+    } else if (was_untried) {
+        crowd->untried -= gone;
+    }
+    if (has_trained(recovery)) {
+        crowd->untried = 0;
+    }
+    crowd->processes = processes > 0 ? processes : before;
+    return !has_come && !was_untried;
+}
+
 static void add_recoveries(const struct run_folder *run, struct fault_cost *cost)
 {
     const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
-    uint64_t before = processes_of(run);
+    struct crowd crowd = {processes_of(run), 0};
     size_t i;
     json_array_foreach(recoveries, i, recovery)
     {
         // Where training went on meanwhile, nothing was held up.
         bool trained_on = json_is_true(json_object_get(recovery, "trained_on"));
-        uint64_t processes = whole_of(recovery, "processes");
         cost->has_gone_on = cost->has_gone_on || has_gone_on(recovery);
-        cost->losses += processes <= before; // otherwise somebody has come
-        before = processes > 0 ? processes : before;
+        cost->losses += is_loss(recovery, &crowd);
         cost->seconds += trained_on ? 0 : number_of(recovery, "seconds");
         cost->steps_redone += whole_of(recovery, "steps_redone");
         cost->bytes += whole_of(recovery, "bytes");

@@ -69,7 +69,7 @@ static void tell(struct saver *saver, const struct saver_news *news)
 /* Whoever counts on the checkpoints has to know that they are not there any more. */
 static void tell_if_moved(struct saver *saver, enum status status)
 {
-    if (checkpoint_writer_take_move(saver->writer)) {
+    if (checkpoint_writer_take_news(saver->writer)) {
         tell(saver, &(struct saver_news){.is_moved = true, .step = saver->step, .status = status});
     }
 }

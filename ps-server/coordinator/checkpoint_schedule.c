@@ -79,10 +79,12 @@ static uint64_t copied_values(const struct checkpointing *of)
 }
 
 /* The first copy of a small model comes at once. That of a large one would cost a short job more
- * than it is worth. Only the parameters are known by then. */
+ * than it is worth. Only the parameters are known by then, and how long copies took to come in the
+ * generation before: this one has begun at one of them. */
 static uint64_t first_spare_ms(const struct coordinator *coordinator)
 {
-    return spare_ms(coordinator->layout.value_count, 0) - SPARE_MS_MIN;
+    return spare_ms(coordinator->layout.value_count, coordinator->checkpointing.took_ms) -
+           SPARE_MS_MIN;
 }
 
 void checkpoint_schedule_begin(struct coordinator *coordinator, uint64_t now_ms)

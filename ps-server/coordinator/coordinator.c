@@ -187,7 +187,7 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
         coordinator_close(coordinator, STATUS_MISMATCH, sentence, &culprit, now_ms);
         return;
     }
-    if (deadlines_should_warn(coordinator, now_ms, sentence, sizeof(sentence))) {
+    if (stalls_should_warn(coordinator, now_ms, sentence, sizeof(sentence))) {
         coordinator_port_say(&coordinator->port, true, "%s", sentence);
     }
 }

@@ -284,12 +284,11 @@ static struct wire_member describe_joining(const struct coordinator *coordinator
                                            const struct wire_member *told)
 {
     struct wire_member member = *told;
-    if (membership_same_start(&coordinator->membership, told).slot == NULL &&
-        !newcomers_share_start(&coordinator->newcomers, told)) {
-        return member;
-    }
-    member.launch = 0;
-    if (!newcomers_have(&coordinator->newcomers, peer)) { // which was said then
+    member.launch = newcomers_share_start(&coordinator->newcomers, told)
+                        ? 0
+                        : membership_launch(&coordinator->membership, told);
+    if (member.launch != told->launch &&
+        !newcomers_have(&coordinator->newcomers, peer)) { // which was said then
         coordinator_port_say(&coordinator->port, true,
                              "process %llu on host %s was started below a program of the launcher "
                              "that has a %s already: it counts as one that was started by hand",

@@ -59,8 +59,8 @@ enum status deadlines_find_lost(struct coordinator *coordinator, uint64_t now_ms
 
 /* stalls.c: returns whether a warning is due, with its sentence: the job waits for a member, or
  * nothing was heard from one. The next such warning is due --stall-warn later. */
-bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
-                           size_t sentence_size);
+bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
+                        size_t sentence_size);
 
 /* Seconds from one moment to another; 0 if that was before. */
 static inline double deadlines_seconds(uint64_t from_ms, uint64_t to_ms)

@@ -330,6 +330,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->checkpointing.has_failed = generation->has_checkpoint_failed;
     coordinator->checkpointing.is_slow = generation->is_disk_slow;
     coordinator->checkpointing.hangs = generation->does_disk_hang;
+    coordinator->checkpointing.took_ms = generation->copy_took_ms;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         struct slot *slot = &membership->workers[i];
         uint64_t *given = slot->given;

@@ -67,6 +67,7 @@ struct generation {
     bool has_checkpoint_failed;  // the last one that was to go to the disk: it was said
     bool is_disk_slow;           // see checkpointing.h: it was said as well
     bool does_disk_hang;         // likewise
+    uint64_t copy_took_ms;       // likewise: how long the last copy for memory alone came; 0: none
     uint64_t lost_ms;            // when the last one was
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one

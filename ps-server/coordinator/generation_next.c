@@ -181,6 +181,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .has_checkpoint_failed = last->checkpointing.has_failed,
         .is_disk_slow = last->checkpointing.is_slow,
         .does_disk_hang = last->checkpointing.hangs,
+        .copy_took_ms = last->checkpointing.took_ms,
         .lost_ms = was_coming_back(last) ? before->lost_ms : last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.

@@ -125,13 +125,12 @@ enum status membership_join(struct membership *membership, const struct wire_mem
         return STATUS_INVALID;
     }
     struct slot *slot = &slots[index];
-    bool is_second = membership_same_start(membership, member).slot != NULL;
     slot_enter(membership, slot, SLOT_JOINED, now_ms);
     slot->peer = peer;
     slot->closed_ms = 0; // of a newcomer, which has come by another connection
     slot->host_id = member->host_id;
     slot->process_id = member->process_id;
-    slot->launch = is_second ? 0 : member->launch; // the launcher knows of one process
+    slot->launch = member->launch;
     snprintf(slot->loopback, sizeof(slot->loopback), "%s",
              member->loopback != NULL ? member->loopback : "");
     slot->cores = member->cores;
@@ -249,18 +248,17 @@ bool membership_is_of(const struct sighting *sighting, const struct wire_member 
     return sighting->host_id == member->host_id && sighting->process_id == member->process_id;
 }
 
-struct sender membership_same_start(const struct membership *membership,
-                                    const struct wire_member *member)
+uint32_t membership_launch(const struct membership *membership, const struct wire_member *member)
 {
     struct slots slots = slots_of(membership, member->role);
     for (uint32_t i = 0; member->launch != 0 && i < slots.count; i++) {
         const struct slot *slot = &slots.list[i];
         if (slot->launch == member->launch && has_process(slot) &&
             !membership_is_of(&slot->sighting, member)) {
-            return membership_member(membership, member->role, i);
+            return 0;
         }
     }
-    return (struct sender){NULL, member->role, slots.count};
+    return member->launch;
 }
 
 struct sender membership_next_of(const struct membership *membership, const struct sender *member,

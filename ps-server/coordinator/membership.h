@@ -101,8 +101,8 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
                             uint32_t server_count);
 void membership_finish(struct membership *membership);
 
-/* Gives the member the slot that it asks for, or the lowest free one. Returns STATUS_INVALID with a
- * refusal if there is none. */
+/* Gives the member the slot that it asks for, or the lowest free one. Its launch is the one that
+ * counts (membership_launch). Returns STATUS_INVALID with a refusal if there is none. */
 enum status membership_join(struct membership *membership, const struct wire_member *member,
                             uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
                             struct membership_refusal *ret_refusal);
@@ -131,11 +131,10 @@ struct sender membership_called(const struct membership *membership, enum member
 /* Whether it is the process that says this of itself which was seen. */
 bool membership_is_of(const struct sighting *sighting, const struct wire_member *member);
 
-/* Another process that is there, and has come with the number of the same start of the launcher:
- * both were started below one program that the launcher has started. Its slot is NULL if there is
- * none. */
-struct sender membership_same_start(const struct membership *membership,
-                                    const struct wire_member *member);
+/* Which of a launcher's starts a process counts as that says this of itself. 0: of none, as if
+ * nobody had started it, also if another one is there by the same start. Both were started below
+ * one program, and the launcher knows of the first. */
+uint32_t membership_launch(const struct membership *membership, const struct wire_member *member);
 
 /* The first slot of the process that is this start of the launcher; NULL if there is none. */
 struct sender membership_started(const struct membership *membership, enum member_role role,

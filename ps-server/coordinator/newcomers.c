@@ -279,13 +279,14 @@ void newcomers_take_commit(struct coordinator *coordinator, const struct sender 
     bool fits = before == 0 ? commit->step >= coordinator->commit_step && commit->step <= job->steps
                             : commit->step == coordinator->commit_step;
     if (slot->is_committing || !fits) {
-        coordinator_fail(coordinator, STATUS_MISMATCH, from, now_ms,
-                         "worker %u (host %s) commits after %llu steps%s, and %s %llu: all have to "
-                         "commit after the same steps",
-                         slot->number, slot->host, (unsigned long long)commit->step,
-                         slot->is_committing ? " once more" : "",
-                         before > 0 ? "others after" : "the last commit was after",
-                         (unsigned long long)coordinator->commit_step);
+        coordinator_fail(
+            coordinator, STATUS_MISMATCH, from, now_ms,
+            "worker %u (host %s) commits after %llu step%s%s, and %s %llu: all have to "
+            "commit after the same steps",
+            slot->number, slot->host, (unsigned long long)commit->step,
+            commit->step == 1 ? "" : "s", slot->is_committing ? " once more" : "",
+            before > 0 ? "others after" : "the last commit was after",
+            (unsigned long long)coordinator->commit_step);
         return;
     }
     slot->is_committing = true;

@@ -407,13 +407,14 @@ static bool explain_uneven(const struct coordinator *coordinator, struct sender 
     } else {
         snprintf(rule, sizeof(rule), "must be the same");
     }
-    snprintf(ret_reason, reason_size,
-             "worker %u (host %s) %s after %llu steps, but worker %u (host %s) is in step %llu: in "
-             "%s the numbers of steps of all processes %s",
-             behind->number, behind->host,
-             behind->state == SLOT_DONE ? "left" : "waits, to leave or in a collective,",
-             (unsigned long long)behind->step, ahead->number, ahead->host,
-             (unsigned long long)ahead->step, mode_text(job->mode).text, rule);
+    snprintf(
+        ret_reason, reason_size,
+        "worker %u (host %s) %s after %llu step%s, but worker %u (host %s) is in step %llu: in "
+        "%s the numbers of steps of all processes %s",
+        behind->number, behind->host,
+        behind->state == SLOT_DONE ? "left" : "waits, to leave or in a collective,",
+        (unsigned long long)behind->step, behind->step == 1 ? "" : "s", ahead->number, ahead->host,
+        (unsigned long long)ahead->step, mode_text(job->mode).text, rule);
     *ret_culprit = membership_member(membership, ROLE_WORKER, behind_index);
     return true;
 }
@@ -475,8 +476,8 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
     return true;
 }
 
-bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
-                           size_t sentence_size)
+bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
+                        size_t sentence_size)
 {
     return should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size) ||
            (!deadlines_hears_nobody(coordinator, now_ms) &&

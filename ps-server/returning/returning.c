@@ -402,6 +402,7 @@ static bool take_place(struct returning *returning, struct generation *generatio
     uint32_t index;
     returning_note_number(generation, membership, &at, member.rank);
     member.has_rank = true;
+    member.launch = membership_launch(membership, back->member);
     if (membership_join(membership, &member, peer, now_ms, &index, &refusal) != STATUS_OK) {
         return false;
     }

@@ -96,6 +96,7 @@ static void take_seats(struct coordinator *coordinator, uint64_t peer, const str
     struct membership *membership = &coordinator->membership;
     bool is_new = first->slot->state == SLOT_FREE;
     struct wire_member member = *joining;
+    member.launch = membership_launch(membership, joining);
     struct sender seat = *first;
     for (; seat.slot != NULL; seat = next_seat(coordinator, &seat)) {
         struct membership_refusal refusal;

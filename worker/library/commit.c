@@ -148,8 +148,9 @@ enum ringside_status ringside_go_on(struct ringside *ringside, uint64_t step)
     if (ringside->rank == 0 && ringside->kept[0] != NULL && step != ringside->commit_step) {
         return handle_refuse(ringside, RINGSIDE_INVALID,
                              "ringside_go_on: the optimizer's state is that of the last commit, "
-                             "after %llu steps, and not after %llu",
-                             (unsigned long long)ringside->commit_step, (unsigned long long)step);
+                             "after %llu step%s, and not after %llu",
+                             (unsigned long long)ringside->commit_step,
+                             ringside->commit_step == 1 ? "" : "s", (unsigned long long)step);
     }
     begin_at(ringside, step);
     ringside->commit_step = step;

@@ -127,10 +127,10 @@ static void describe_desertion(const struct ringside *ringside, const struct cal
         snprintf(rule, sizeof(rule), "may differ by at most %u", ringside->job.mode.slack_steps);
     }
     snprintf(ret_why, WHY_BYTES,
-             "it waits in %s after %llu steps, but worker %u needs its gradient of step %llu: in "
+             "it waits in %s after %llu step%s, but worker %u needs its gradient of step %llu: in "
              "%s the numbers of steps of all processes %s",
-             call->label, (unsigned long long)ringside->step, fault->rank,
-             (unsigned long long)fault->needs_step, ringside->mode, rule);
+             call->label, (unsigned long long)ringside->step, ringside->step == 1 ? "" : "s",
+             fault->rank, (unsigned long long)fault->needs_step, ringside->mode, rule);
 }
 
 /* What a process waits for, of another one. */

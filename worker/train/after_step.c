@@ -40,7 +40,7 @@ void trainer_count_step(struct trainer *trainer, uint64_t step, const struct ste
         struct slice *slice = &trainer->slices.list[i];
         uint32_t images = job_batch_of(trainer->job, slice->rank);
         turn_images += images;
-        slice_count_step(slice, images, is_ahead(trainer, step));
+        slice_count_step(slice, step, images, is_ahead(trainer, step));
         slice->pushed_images += images;
         slice->pushed_warm_images += is_warm ? images : 0;
         trainer->warm_images += is_warm ? images : 0;
@@ -160,7 +160,8 @@ void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_
         if (report.steps == 0 && report.images_dropped == 0) {
             continue; // the phase was over before its turn
         }
-        link_report(link, slice->rank, step, &report);
+        // A job may end in the midst of a step, which the ranks before have made already.
+        link_report(link, slice->rank, slice->made > step ? slice->made : step, &report);
         slice->interval = (struct slice_sums){0};
         trainer->interval.bytes_sent = trainer->interval.bytes_received = 0; // they count once
     }

@@ -179,8 +179,9 @@ static void add(struct slice_sums *sums, uint32_t images, double loss_sum)
     sums->loss_sum += loss_sum;
 }
 
-void slice_count_step(struct slice *slice, uint32_t images, bool is_ahead)
+void slice_count_step(struct slice *slice, uint64_t step, uint32_t images, bool is_ahead)
 {
+    slice->made = step + 1;
     add(&slice->interval, images, slice->loss_sum);
     add(is_ahead ? &slice->next_period : &slice->period, images, slice->loss_sum);
 }

@@ -37,6 +37,8 @@ struct slice {
     double loss_sum;   // of the step
     struct slice_sums interval, period;
     struct slice_sums next_period; // what was made of it before the period before was closed
+    uint64_t made; // steps of the job, by this process: where ranks take turns, maybe one more than
+                   // those that are whole
 
     // Where workers are unsynchronised: images since the last push, which may come too late.
     uint32_t pushed_images, pushed_warm_images;
@@ -83,9 +85,9 @@ enum status slice_leave(const struct slices *slices, const struct slice *slice);
 /* Where a slice's statistics are between steps, after model_fetch_statistics. (statistic_count) */
 float *slice_statistics(const struct slices *slices, const struct slice *slice);
 
-/* A step was made: adds what is the slice's own to its sums. is_ahead: the step belongs to the
- * period behind the one that is open. */
-void slice_count_step(struct slice *slice, uint32_t images, bool is_ahead);
+/* A step of the job was made: adds what is the slice's own to its sums. is_ahead: the step belongs
+ * to the period behind the one that is open. */
+void slice_count_step(struct slice *slice, uint64_t step, uint32_t images, bool is_ahead);
 
 /* What was pushed last was dropped, in so large a share; and how old it was. */
 void slice_note_fate(struct slice *slice, double late_share, double staleness);

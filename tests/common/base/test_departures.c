@@ -10,6 +10,8 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 
+#define LINGER_MS 10000 // for what is sent to leave
+
 static void a_peer_whose_descriptor_is_closed_is_named_once(void **state)
 {
     (void)state;
@@ -41,6 +43,24 @@ static void descriptors_that_are_none_do_no_harm(void **state)
     departures_note(&departures, 1 << 30, 71);
     departures_close(&departures, 1 << 30);
     assert_false(departures_take(&departures, &peer));
+    departures_finish(&departures);
+}
+
+static void a_peer_that_nothing_can_be_sent_to_is_named_once(void **state)
+{
+    (void)state;
+    struct departures departures = {0};
+    uint64_t peer;
+    departures_note(&departures, 5, 71);
+    departures_note(&departures, 6, 72);
+    departures_lose(&departures, 71);
+    departures_lose(&departures, 71);
+    departures_lose(&departures, 99); // who has not been heard
+    departures_close(&departures, 5);
+    assert_true(departures_take(&departures, &peer));
+    assert_int_equal(peer, 71);
+    assert_false(departures_take(&departures, &peer));
+    assert_true(departures_know(&departures, 6, 72));
     departures_finish(&departures);
 }
 
@@ -95,12 +115,40 @@ static void the_end_of_a_peer_is_noted_on_both_sides(void **state)
     }
 }
 
+/* As of a process that has asked to join, and has ended, before anybody listened: libzmq tells of
+ * its end before its message is received. */
+static void a_peer_that_had_gone_before_it_was_heard_is_noted_when_it_is_answered(void **state)
+{
+    (void)state;
+    struct transport *server, *client;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    uint64_t to_server, peer;
+    assert_int_equal(transport_create(&server), STATUS_OK);
+    assert_int_equal(transport_create(&client), STATUS_OK);
+    assert_int_equal(transport_secure(server, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_secure(client, &test_insecure), STATUS_OK);
+    struct departures *departures = transport_note_departures(server);
+    assert_int_equal(transport_bind(server, "ipc://*", endpoint), STATUS_OK);
+    assert_int_equal(transport_connect(client, endpoint, &to_server), STATUS_OK);
+    assert_int_equal(transport_send(client, to_server, "join", 4, NULL), STATUS_OK);
+    transport_destroy(client, LINGER_MS);
+    uint64_t from = receive_from(server);
+    while (transport_send(server, from, "soon", 4, NULL) == STATUS_OK) {
+    }
+    assert_true(departures_take(departures, &peer));
+    assert_int_equal(peer, from);
+    assert_false(departures_take(departures, &peer));
+    transport_destroy(server, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_whose_descriptor_is_closed_is_named_once),
         cmocka_unit_test(descriptors_that_are_none_do_no_harm),
+        cmocka_unit_test(a_peer_that_nothing_can_be_sent_to_is_named_once),
         cmocka_unit_test(the_end_of_a_peer_is_noted_on_both_sides),
+        cmocka_unit_test(a_peer_that_had_gone_before_it_was_heard_is_noted_when_it_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

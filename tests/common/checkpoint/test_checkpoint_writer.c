@@ -249,11 +249,11 @@ static void a_folder_that_is_moved_meanwhile_is_made_again(void **state)
     snprintf(aside, sizeof(aside), "%s/aside", (const char *)*state);
     struct checkpoint_writer *writer = open_writer(folder, 2);
     assert_int_equal(sample_write(writer, 100), STATUS_OK);
-    assert_false(checkpoint_writer_take_move(writer));
+    assert_false(checkpoint_writer_take_news(writer));
     assert_int_equal(rename(folder, aside), 0);
     assert_int_equal(sample_write(writer, 200), STATUS_OK);
-    assert_true(checkpoint_writer_take_move(writer));
-    assert_false(checkpoint_writer_take_move(writer)); // it was taken
+    assert_true(checkpoint_writer_take_news(writer));
+    assert_false(checkpoint_writer_take_news(writer)); // it was taken
     check_names(folder, "step-000000000200");
     check_names(aside, "step-000000000100");
     assert_int_equal(rename(aside, folder), -1); // it is not empty
@@ -278,10 +278,10 @@ static void that_the_last_one_was_removed_is_told_when_the_next_one_fails(void *
         enum status status = sample_write(writer, step + 50);
         file_limit_end();
         assert_int_equal(status, STATUS_IO);
-        assert_int_equal(checkpoint_writer_take_move(writer), is_removed);
+        assert_int_equal(checkpoint_writer_take_news(writer), is_removed);
     }
     assert_int_equal(sample_write(writer, 300), STATUS_OK);
-    assert_false(checkpoint_writer_take_move(writer));
+    assert_false(checkpoint_writer_take_news(writer));
     checkpoint_writer_close(writer);
 }
 
@@ -321,7 +321,7 @@ static void a_link_to_the_folder_that_was_moved_is_not_in_its_place(void **state
     assert_int_equal(rename(folder, aside), 0);
     assert_int_equal(symlink(aside, folder), 0);
     assert_int_equal(checkpoint_begin(writer, 100), STATUS_IO);
-    assert_true(checkpoint_writer_take_move(writer));
+    assert_true(checkpoint_writer_take_news(writer));
     assert_non_null(strstr(checkpoint_writer_error(writer), "Not a directory"));
     checkpoint_writer_close(writer);
 }

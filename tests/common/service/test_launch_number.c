@@ -43,11 +43,31 @@ static void a_number_of_the_environment_is_read(void **state)
 static void a_number_for_another_job_is_none(void **state)
 {
     (void)state;
-    static const char *const others[] = {"17@tcp://10.0.0.7:4139", "17@tcp://10.0.0.7:413970",
-                                         "17@ipc:///proc/4711/fd/13", "17@", "17"};
+    static const char *const others[] = {"17@tcp://10.0.0.7:4139",
+                                         "17@tcp://10.0.0.7:413970",
+                                         "17@tcp://10.0.0.8:41397",
+                                         "17@ipc:///proc/4711/fd/13",
+                                         "17@",
+                                         "17"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         assert_int_equal(read_text(others[i]), 0);
     }
+}
+
+static void a_server_may_have_several_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *endpoint;
+    } names[] = {{"17@tcp://127.0.0.1:41397", "tcp://localhost:41397"},
+                 {"17@tcp://LOCALHOST:41397", "tcp://127.0.0.1:41397"},
+                 {"17@tcp://[::1]:41397", "tcp://[0:0:0:0:0:0:0:1]:41397"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(text, sizeof(text), "%s", names[i].value);
+        assert_int_equal(launch_number_read(get, names[i].endpoint), 17);
+    }
+    snprintf(text, sizeof(text), "17@tcp://127.0.0.1:41397");
+    assert_int_equal(launch_number_read(get, "tcp://localhost:41398"), 0);
 }
 
 static void without_one_or_with_what_is_none_there_is_no_number(void **state)
@@ -80,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_of_the_environment_is_read),
         cmocka_unit_test(a_number_for_another_job_is_none),
+        cmocka_unit_test(a_server_may_have_several_names),
         cmocka_unit_test(a_later_start_for_the_same_place_follows),
         cmocka_unit_test(without_one_or_with_what_is_none_there_is_no_number),
     };

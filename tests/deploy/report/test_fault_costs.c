@@ -137,6 +137,35 @@ static void who_comes_is_no_loss(void **state)
     close_runs(&run, 1);
 }
 
+/* One that was overtaken by the next has no ranks that have taken part. */
+static json_t *recovery_of(int processes, bool is_overtaken)
+{
+    return json_pack("{s:i, s:i, s:i}", "processes", processes, "ranks", is_overtaken ? 0 : 3,
+                     "begin_step", 10);
+}
+
+/* One of three is lost, another one comes, and ends before it has taken part in anything. */
+static void who_has_come_and_taken_no_part_is_no_loss(void **state)
+{
+    (void)state;
+    struct run_folder run = make_run("rank=1,step=15,kill", "ring", "aa", 12);
+    json_t *recoveries = json_object_get(run.details, "recoveries");
+    json_object_set_new(run.summary, "workers", json_integer(3));
+    json_object_set_new(run.summary, "workers_lost", json_integer(1));
+    json_array_clear(recoveries);
+    json_array_append_new(recoveries, recovery_of(2, false));
+    json_array_append_new(recoveries, recovery_of(3, true));
+    json_array_append_new(recoveries, recovery_of(2, false));
+    struct fault_cost cost;
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 1);
+    json_array_append_new(recoveries, recovery_of(3, false)); // another one, which trains
+    json_array_append_new(recoveries, recovery_of(2, false));
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.losses, 2);
+    close_runs(&run, 1);
+}
+
 /* --on-loss fail, and what --restarts starts again as a whole. */
 static void losses_that_nobody_has_outlasted_count(void **state)
 {
@@ -238,6 +267,7 @@ int main(void)
         cmocka_unit_test(a_coordinator_that_was_done_without_has_held_nobody_up),
         cmocka_unit_test(a_loss_that_the_job_did_not_outlast_has_cost_nothing_to_go_on),
         cmocka_unit_test(who_comes_is_no_loss),
+        cmocka_unit_test(who_has_come_and_taken_no_part_is_no_loss),
         cmocka_unit_test(losses_that_nobody_has_outlasted_count),
         cmocka_unit_test(a_loss_that_nobody_has_planned_has_its_row),
         cmocka_unit_test(a_coordinator_that_was_started_again_had_the_same_job),

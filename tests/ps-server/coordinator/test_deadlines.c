@@ -208,7 +208,7 @@ static void a_coordinator_that_hears_nobody_is_cut_off_and_judges_nobody(void **
     assert_true(deadlines_hears_nobody(&story.coordinator, 30000));
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     story.coordinator.silence_warned_ms = 0;
-    assert_true(deadlines_should_warn(&story.coordinator, 30000, sentence, sizeof(sentence)));
+    assert_true(stalls_should_warn(&story.coordinator, 30000, sentence, sizeof(sentence)));
     assert_non_null(strstr(sentence, "is the network cut?"));
     hear(&story, 2, 18, 30100);
     assert_false(deadlines_hears_nobody(&story.coordinator, 30100));

@@ -1,4 +1,5 @@
 /* What is written down of a loss. */
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
@@ -77,6 +78,27 @@ static void the_last_good_checkpoint_is_known_after_a_loss(void **state)
     assert_int_equal(story.coordinator.checkpointing.written, 48);
     coordinator_finish(&story.coordinator);
     generation_finish(&next);
+}
+
+/* Over a slow link each copy takes a large part of it: a loss is no reason for another one. */
+static void copies_over_slow_links_are_as_far_apart_after_a_loss(void **state)
+{
+    (void)state;
+    static const uint64_t took_ms[] = {5, 300};
+    for (int is_slow = 0; is_slow < 2; is_slow++) {
+        struct story story;
+        struct generation next;
+        story_open_training(&story, 3);
+        story.job.on_loss = ON_LOSS_REDEAL;
+        story.coordinator.checkpointing.took_ms = took_ms[is_slow];
+        lose_one(&story, &next);
+        begin(&story, &next);
+        checkpoint_schedule_begin(&story.coordinator, 2000);
+        uint64_t due_ms = story.coordinator.checkpointing.spare_due_ms;
+        assert_int_equal(due_ms, is_slow ? 31000 : 2000);
+        coordinator_finish(&story.coordinator);
+        generation_finish(&next);
+    }
 }
 
 /* The second one is lost before those who are left train again. */
@@ -289,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_loss_that_another_one_overtakes_tells_where_the_job_went_on),
         cmocka_unit_test(no_more_steps_are_lost_than_the_job_has),
         cmocka_unit_test(the_last_good_checkpoint_is_known_after_a_loss),
+        cmocka_unit_test(copies_over_slow_links_are_as_far_apart_after_a_loss),
         cmocka_unit_test(a_loss_that_the_end_of_the_job_overtakes_has_no_step_that_it_went_on_from),
         cmocka_unit_test(all_that_are_lost_together_are_named),
         cmocka_unit_test(of_those_that_were_killed_together_each_is_named_once),

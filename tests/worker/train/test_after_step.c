@@ -167,6 +167,41 @@ static void a_step_of_an_order_counts_in_its_own_period(void **state)
     }
 }
 
+/* As after a loss, in a race: the servers have enough gradients in the midst of a step. A line of a
+ * rank says up to which step of its own it is. */
+static void ranks_that_take_turns_report_their_own_steps(void **state)
+{
+    (void)state;
+    const struct step_times times = {.compute_ns = 1};
+    struct worker worker;
+    struct slice slices[2] = {{.rank = 1}, {.rank = 2}};
+    open_worker(&worker);
+    worker.trainer.slices = (struct slices){.list = slices, .count = 2};
+    worker.trainer.exchange->options.block = (struct rank_block){1, 2};
+    for (uint64_t made = 0; made < 3; made++) {
+        worker.trainer.turn = made % 2;
+        trainer_count_step(&worker.trainer, made / 2, &times, 1);
+        if (made > 0) {
+            trainer_report_interval(&worker.trainer, worker.link, (made + 1) / 2);
+        }
+    }
+    static const struct {
+        uint32_t rank;
+        uint64_t step;
+    } expected[] = {{1, 1}, {2, 1}, {1, 2}};
+    struct outbox *outbox = &worker.link->outbox;
+    assert_int_equal(outbox->count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct outbox_entry *entry = &outbox->entries[outbox->head + i];
+        assert_int_equal(entry->message.rank, expected[i].rank);
+        assert_int_equal(entry->message.step, expected[i].step);
+        assert_int_equal(entry->report.steps, 1);
+    }
+    worker.trainer.exchange->options.block = (struct rank_block){1, 1};
+    answer(&worker, 0);
+    close_worker(&worker);
+}
+
 /* Whether a worker that is asked for a snapshot of a step says anything of it after one of its
  * own. */
 static bool answers_request(uint64_t step)
@@ -202,6 +237,7 @@ int main(void)
         cmocka_unit_test(marks_that_others_passed_before_the_first_step_are_closed_before_it),
         cmocka_unit_test(without_such_marks_training_begins),
         cmocka_unit_test(a_step_of_an_order_counts_in_its_own_period),
+        cmocka_unit_test(ranks_that_take_turns_report_their_own_steps),
         cmocka_unit_test(a_snapshot_of_the_next_phase_is_not_taken_in_a_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
