@@ -70,6 +70,14 @@ static enum status sort_runs(struct calibration_run *const *runs, size_t run_cou
                       runs[i]->transport);
             return STATUS_INVALID;
         }
+        if (strcmp(first->security, runs[i]->security) != 0 && runs[i]->security[0] != '\0' &&
+            first->security[0] != '\0') {
+            log_error("connections of %s had %s, and those of %s %s: encryption is much of what "
+                      "messages cost, so calibrate from runs that are alike in it",
+                      first->folder.path, conditions_security_text(first->security),
+                      runs[i]->folder.path, conditions_security_text(runs[i]->security));
+            return STATUS_INVALID;
+        }
     }
     if (maker->run_count == 0) {
         const struct calibration_run *coded = maker->coded[0];

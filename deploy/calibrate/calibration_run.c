@@ -188,6 +188,11 @@ static enum status take_job(struct calibration_run *run)
     run->bucket_mb = strtod(text, NULL); // "auto" is 0
     calibration_run_option(run, "threads", text, sizeof(text));
     run->threads = (uint32_t)strtoul(text, NULL, 10); // likewise
+    const char *security = json_string_value(json_object_get(run->folder.job, "security"));
+    if (security != NULL && conditions_know_security(security) &&
+        strcmp(run->transport, "tcp") == 0) {
+        snprintf(run->security, sizeof(run->security), "%s", security);
+    }
     return check_options(run);
 }
 
@@ -296,6 +301,9 @@ void calibration_run_tell(const struct calibration_run *run, struct conditions *
     calibration_run_option(run, "model", conditions->model, sizeof(conditions->model));
     if (conditions_know_transport(run->transport)) {
         snprintf(conditions->transport, sizeof(conditions->transport), "%s", run->transport);
+    }
+    if (run->security[0] != '\0') {
+        snprintf(conditions->security, sizeof(conditions->security), "%s", run->security);
     }
     for (uint32_t i = 0; i < run->host_count; i++) {
         conditions_add_host(conditions, run->hosts[i].name);

@@ -32,6 +32,7 @@ struct calibration_run {
     double bucket_mb;
     char compress[CODEC_TEXT_BYTES]; // "none"
     char transport[16];              // of values, "shm"; "" or "none": none travelled
+    char security[16];               // of tcp (conditions.h); "": another transport, or not known
     struct calibration_host hosts[CALIBRATION_HOSTS_MAX]; // (host_count)
     uint32_t host_count;
     struct observation observation;
@@ -61,7 +62,7 @@ bool calibration_refuses(const char *option, const char *value);
 enum status calibration_run_read(const char *path, struct calibration_run *ret_run);
 void calibration_run_finish(struct calibration_run *run); // zeroed is fine
 
-/* Adds the run's model, transport and hosts. */
+/* Adds the run's model, transport, security and hosts. */
 void calibration_run_tell(const struct calibration_run *run, struct conditions *conditions);
 
 /* A copy of an option of the run's job, as text, or an empty one. */

@@ -199,7 +199,8 @@ static void find_clash(const struct compare_files *files, const struct job *job,
                  own_costs(files)->batch, (double)job->global_batch / job->workers);
     } else if (job->mode.kind != MODE_LOCAL) {
         const struct conditions_job own = {job->transport, files->network.host_count == 1,
-                                           job->compress.kind != CODEC_NONE};
+                                           job->compress.kind != CODEC_NONE,
+                                           security_choices[job->security].name};
         (void)conditions_clash(measured, &files->network.conditions, &own, ret_why, why_size);
     }
 }

@@ -144,7 +144,7 @@ static void warn_of_conditions(const struct predict_options *options, const stru
 {
     char why[CONDITIONS_TEXT_BYTES + 64];
     const struct conditions_job job = {options->transport, network->host_count == 1,
-                                       options->compress.kind != CODEC_NONE};
+                                       options->compress.kind != CODEC_NONE, NULL};
     if (conditions_clash(&costs->conditions, &network->conditions, &job, why, sizeof(why))) {
         log_warn("%s and %s: %s; measure both as the job will run (ringside calibrate)",
                  options->costs, options->network, why);

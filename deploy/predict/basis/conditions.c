@@ -30,9 +30,19 @@ bool conditions_know_transport(const char *text)
     return false;
 }
 
+bool conditions_know_security(const char *text)
+{
+    for (int i = 0; security_choices[i].name != NULL; i++) {
+        if (strcmp(security_choices[i].name, text) == 0) {
+            return true;
+        }
+    }
+    return strcmp(text, CONDITIONS_NO_KEYS) == 0;
+}
+
 enum status conditions_read(const struct fields *file, struct conditions *ret_conditions)
 {
-    static const char *const names[] = {"model", "transport", "hosts", NULL};
+    static const char *const names[] = {"model", "transport", "security", "hosts", NULL};
     const struct fields fields = {file->file, "conditions",
                                   json_object_get(file->object, "conditions")};
     memset(ret_conditions, 0, sizeof(*ret_conditions));
@@ -50,6 +60,13 @@ enum status conditions_read(const struct fields *file, struct conditions *ret_co
     if (status == STATUS_OK && is_said && !conditions_know_transport(ret_conditions->transport)) {
         return fields_refuse(&fields, "transport", "has to be tcp, ipc or shm");
     }
+    if (status == STATUS_OK) {
+        status = read_text(&fields, "security", ret_conditions->security);
+    }
+    is_said = ret_conditions->security[0] != '\0';
+    if (status == STATUS_OK && is_said && !conditions_know_security(ret_conditions->security)) {
+        return fields_refuse(&fields, "security", "has to be curve, auth-only or none");
+    }
     return status == STATUS_OK ? read_text(&fields, "hosts", ret_conditions->hosts) : status;
 }
 
@@ -59,6 +76,7 @@ json_t *conditions_json(const struct conditions *conditions)
         const char *name, *text;
     } list[] = {{"model", conditions->model},
                 {"transport", conditions->transport},
+                {"security", conditions->security},
                 {"hosts", conditions->hosts}};
     json_t *object = NULL;
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
@@ -103,10 +121,18 @@ static enum transport_kind transport_of(const struct conditions_job *job)
     return job->is_coded ? TRANSPORT_IPC : TRANSPORT_SHM; // no memory holds codes
 }
 
+const char *conditions_security_text(const char *security)
+{
+    return strcmp(security, CONDITIONS_NO_KEYS) == 0                      ? "no keys"
+           : strcmp(security, security_choices[SECURITY_CURVE].name) == 0 ? "--security curve"
+                                                                          : "--security auth-only";
+}
+
 bool conditions_clash(const struct conditions *costs, const struct conditions *network,
                       const struct conditions_job *job, char *ret_why, size_t why_size)
 {
     const char *measured = costs->transport[0] != '\0' ? costs->transport : network->transport;
+    const char *security = costs->security[0] != '\0' ? costs->security : network->security;
     enum transport_kind own = transport_of(job);
     if (differ(costs->transport, network->transport)) {
         snprintf(ret_why, why_size, "the costs were measured over %s, and the network over %s",
@@ -122,6 +148,14 @@ bool conditions_clash(const struct conditions *costs, const struct conditions *n
                  is_asked        ? ""
                  : job->is_coded ? " with --compress"
                                  : " on one host");
+    } else if (differ(costs->security, network->security)) {
+        snprintf(ret_why, why_size, "connections of the costs had %s, and those of the network %s",
+                 conditions_security_text(costs->security),
+                 conditions_security_text(network->security));
+    } else if (own == TRANSPORT_TCP && job->security != NULL && differ(security, job->security)) {
+        snprintf(ret_why, why_size,
+                 "connections were measured with %s, and those of the job have %s",
+                 conditions_security_text(security), conditions_security_text(job->security));
     } else {
         return false;
     }
@@ -130,7 +164,10 @@ bool conditions_clash(const struct conditions *costs, const struct conditions *n
 
 bool conditions_format(const struct conditions *conditions, char *ret_text, size_t text_size)
 {
-    const char *const parts[] = {conditions->model, conditions->transport, conditions->hosts};
+    bool is_guarded = conditions->security[0] != '\0';
+    const char *const parts[] = {conditions->model, conditions->transport,
+                                 is_guarded ? conditions_security_text(conditions->security) : "",
+                                 conditions->hosts};
     size_t size = 0;
     ret_text[0] = '\0';
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && size < text_size; i++) {

@@ -13,16 +13,24 @@
 #include <stddef.h>
 
 #define CONDITIONS_TEXT_BYTES 256
+#define CONDITIONS_NO_KEYS    "none" // as security
 
 /* "": the file does not say. */
 struct conditions {
     char model[CONDITIONS_TEXT_BYTES];     // of costs
     char transport[CONDITIONS_TEXT_BYTES]; // of values: "tcp", "ipc", "shm"
+    char security[CONDITIONS_TEXT_BYTES];  // of tcp: as --security has it, "none" without keys
     char hosts[CONDITIONS_TEXT_BYTES];     // "node1, node2"
 };
 
 /* Whether a file may have it: one of a job's, but auto. */
 bool conditions_know_transport(const char *text);
+
+/* Likewise: one of a job's, or "none". */
+bool conditions_know_security(const char *text);
+
+/* "--security curve", or "no keys". */
+const char *conditions_security_text(const char *security);
 
 /* Reads the field of a file, if it is there. Logs what is wrong. */
 enum status conditions_read(const struct fields *file, struct conditions *ret_conditions);
@@ -36,8 +44,9 @@ void conditions_add_host(struct conditions *conditions, const char *host);
 /* What of a job decides what its values travel over. */
 struct conditions_job {
     enum transport_kind transport;
-    bool is_one_host; // all its places are on one
-    bool is_coded;    // --compress
+    bool is_one_host;     // all its places are on one
+    bool is_coded;        // --compress
+    const char *security; // as conditions have it; NULL: not known
 };
 
 /* Whether costs and network cannot be of one measurement, or not of such jobs. Writes why. */

@@ -19,7 +19,7 @@ static const char *const left_out[] = {
     "single losses, congestion and its recovery: flows share links fairly at once, and `loss` of "
     "the "
     "network lowers their rates",
-    "headers of messages, and encryption",
+    "headers of messages, and encryption but what it cost where the files were measured",
 };
 #define LEFT_OUT_COUNT (sizeof(left_out) / sizeof(left_out[0]))
 #define ORIGIN_BYTES   (160 + 2 * CONDITIONS_TEXT_BYTES)

@@ -219,7 +219,7 @@ static void codes_are_what_messages_take_longer(void **state)
                seconds((TRACED_SEND_NS + TRACED_POST_NS / 2.0 + TRACED_RECEIVE_NS) / 2), 1e-6);
 }
 
-/* Neither a run with codes alone, nor runs of two transports. */
+/* Neither a run with codes alone, nor runs of two transports, or with keys and without. */
 static void runs_that_do_not_go_together_are_refused(void **state)
 {
     (void)state;
@@ -236,6 +236,12 @@ static void runs_that_do_not_go_together_are_refused(void **state)
            .transport = "shm"}},
          2,
          "files are of one transport"},
+        {{{"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"seed\": 1", .transport = "tcp",
+           .security = "curve"},
+          {"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"seed\": 1", .transport = "tcp",
+           .security = "none"}},
+         2,
+         "encryption is much of what messages cost"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct calibration_run *list[2] = {&runs[0], &runs[1]};

@@ -278,8 +278,9 @@ char *traced_run_write(const struct traced_story *story)
              story->transport != NULL ? story->transport : "none");
     temp_folder_write(folder, "summary.json", text, strlen(text));
     snprintf(text, sizeof(text),
-             "{\"options\": {\"model\": \"%s\", \"bucket-mb\": 0.3, \"processes\": 0, %s}}",
-             story->model, story->option);
+             "{\"options\": {\"model\": \"%s\", \"bucket-mb\": 0.3, \"processes\": 0, %s}, "
+             "\"security\": \"%s\"}",
+             story->model, story->option, story->security != NULL ? story->security : "");
     temp_folder_write(folder, "job.json", text, strlen(text));
     snprintf(text, sizeof(text), "{\"all_reduce\": \"ring\"}");
     temp_folder_write(folder, "details.json", text, strlen(text));

@@ -42,6 +42,7 @@ struct traced_story {
     bool has_group;             // ring: sums in shared memory, no messages
     bool has_codes;             // ps-sync: workers encode and decode
     const char *transport;      // NULL: none is told
+    const char *security;       // likewise
     bool has_hosts;             // each process is on a host of its own
     bool is_interrupted;        // in three steps of four, the first layer's forward is
 };

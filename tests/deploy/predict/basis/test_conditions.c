@@ -35,7 +35,7 @@ static void refused(const char *text, const char *why)
 static void what_is_written_is_read_again(void **state)
 {
     (void)state;
-    struct conditions conditions = {.model = "cnn", .transport = "tcp"}, again;
+    struct conditions conditions = {.model = "cnn", .transport = "tcp", .security = "none"}, again;
     conditions_add_host(&conditions, "node1");
     conditions_add_host(&conditions, "node10");
     conditions_add_host(&conditions, "node1");
@@ -44,10 +44,11 @@ static void what_is_written_is_read_again(void **state)
     json_decref(object);
     assert_string_equal(again.model, "cnn");
     assert_string_equal(again.transport, "tcp");
+    assert_string_equal(again.security, "none");
     assert_string_equal(again.hosts, "node1, node10");
     char text[CONDITIONS_TEXT_BYTES];
     assert_true(conditions_format(&again, text, sizeof(text)));
-    assert_string_equal(text, "cnn, tcp, node1, node10");
+    assert_string_equal(text, "cnn, tcp, no keys, node1, node10");
 }
 
 static void a_file_need_not_say_anything(void **state)
@@ -67,6 +68,7 @@ static void bad_fields_are_refused_by_name(void **state)
     (void)state;
     refused("{\"conditions\": {\"transport\": \"pigeons\"}}", "has to be tcp, ipc or shm");
     refused("{\"conditions\": {\"transport\": \"auto\"}}", "has to be tcp, ipc or shm");
+    refused("{\"conditions\": {\"security\": \"tls\"}}", "has to be curve, auth-only or none");
     refused("{\"conditions\": {\"mode\": \"ring\"}}", "conditions.mode");
     refused("{\"conditions\": {\"model\": 3}}", "conditions.model");
     refused("{\"conditions\": 3}", "conditions");
@@ -80,37 +82,50 @@ static void files_of_other_measurements_clash(void **state)
         struct conditions_job job;
         const char *why; // NULL: they go together
     } cases[] = {
-        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, {TRANSPORT_TCP, true, false}, NULL},
-        {{"cnn", "tcp", "a"}, {"", "tcp", "a"}, {TRANSPORT_AUTO, false, false}, NULL},
-        {{"cnn", "shm", "a"}, {"", "shm", "a"}, {TRANSPORT_AUTO, true, false}, NULL},
-        {{"cnn", "tcp", "a"}, {"", "", ""}, {TRANSPORT_TCP, true, false}, NULL},
-        {{"cnn", "tcp", "a"},
-         {"", "shm", "a"},
+        {{"cnn", "tcp", "", "a"}, {"", "tcp", "", "a"}, {TRANSPORT_TCP, true, false}, NULL},
+        {{"cnn", "tcp", "", "a"}, {"", "tcp", "", "a"}, {TRANSPORT_AUTO, false, false}, NULL},
+        {{"cnn", "shm", "", "a"}, {"", "shm", "", "a"}, {TRANSPORT_AUTO, true, false}, NULL},
+        {{"cnn", "tcp", "", "a"}, {"", "", "", ""}, {TRANSPORT_TCP, true, false}, NULL},
+        {{"cnn", "tcp", "", "a"},
+         {"", "shm", "", "a"},
          {TRANSPORT_TCP, true, false},
          "the network over shm"},
-        {{"cnn", "tcp", "a"},
-         {"", "tcp", "b"},
+        {{"cnn", "tcp", "", "a"},
+         {"", "tcp", "", "b"},
          {TRANSPORT_TCP, true, false},
          "on a, and the network on b"},
-        {{"cnn", "tcp", "a"},
-         {"", "tcp", "a"},
+        {{"cnn", "tcp", "", "a"},
+         {"", "tcp", "", "a"},
          {TRANSPORT_AUTO, true, false},
          "auto is shm on one host"},
-        {{"", "", ""},
-         {"", "ipc", "a"},
+        {{"", "", "", ""},
+         {"", "ipc", "", "a"},
          {TRANSPORT_TCP, false, false},
          "--transport tcp is another"},
-        {{"", "ipc", "a"}, {"", "ipc", "a"}, {TRANSPORT_AUTO, true, true}, NULL},
-        {{"", "ipc", "a"}, {"", "ipc", "a"}, {TRANSPORT_SHM, true, true}, NULL},
-        {{"", "shm", "a"},
-         {"", "shm", "a"},
+        {{"", "ipc", "", "a"}, {"", "ipc", "", "a"}, {TRANSPORT_AUTO, true, true}, NULL},
+        {{"", "ipc", "", "a"}, {"", "ipc", "", "a"}, {TRANSPORT_SHM, true, true}, NULL},
+        {{"", "shm", "", "a"},
+         {"", "shm", "", "a"},
          {TRANSPORT_SHM, true, true},
          "shm is ipc with --compress"},
-        {{"", "shm", "a"},
-         {"", "shm", "a"},
+        {{"", "shm", "", "a"},
+         {"", "shm", "", "a"},
          {TRANSPORT_AUTO, true, true},
          "auto is ipc with --compress"},
-        {{"", "tcp", "a"}, {"", "tcp", "a"}, {TRANSPORT_AUTO, false, true}, NULL},
+        {{"", "tcp", "", "a"}, {"", "tcp", "", "a"}, {TRANSPORT_AUTO, false, true}, NULL},
+        {{"", "tcp", "none", "a"},
+         {"", "tcp", "none", "a"},
+         {TRANSPORT_TCP, true, false, NULL},
+         NULL},
+        {{"", "tcp", "curve", "a"},
+         {"", "tcp", "none", "a"},
+         {TRANSPORT_TCP, true, false, NULL},
+         "had --security curve, and those of the network no keys"},
+        {{"", "tcp", "curve", "a"}, {"", "", "", ""}, {TRANSPORT_TCP, true, false, "curve"}, NULL},
+        {{"", "tcp", "curve", "a"},
+         {"", "tcp", "", "a"},
+         {TRANSPORT_TCP, true, false, "auth-only"},
+         "those of the job have --security auth-only"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char why[256] = "";
