@@ -71,15 +71,25 @@ static enum status read_sums(const struct fields *fields, struct costs *costs)
     return status;
 }
 
-static enum status read_times(const struct fields *fields, struct costs *costs)
+static enum status read_times(const struct fields *fields, double batch, struct costs *costs)
 {
     const json_t *layers = NULL;
+    bool has_rate = json_object_get(fields->object, "images-per-s") != NULL;
+    bool has_sums = json_object_get(fields->object, "forward") != NULL ||
+                    json_object_get(fields->object, "backward") != NULL;
     enum status status = fields_list(fields, "layers", false, &layers);
+    if (status == STATUS_OK && has_rate && (has_sums || layers != NULL)) {
+        return fields_refuse(fields, "images-per-s",
+                             "excludes forward, backward and layers, for which it stands");
+    }
+    if (status == STATUS_OK && has_rate) {
+        return costs_read_rate(fields, batch, json_object_get(fields->object, "spread") != NULL,
+                               costs);
+    }
     if (status != STATUS_OK || layers == NULL) {
         return status == STATUS_OK ? read_sums(fields, costs) : status;
     }
-    if (json_object_get(fields->object, "forward") != NULL ||
-        json_object_get(fields->object, "backward") != NULL) {
+    if (has_sums) {
         return fields_refuse(fields, "layers", "and forward and backward exclude each other");
     }
     return read_layers(fields, layers, costs);
@@ -88,32 +98,35 @@ static enum status read_times(const struct fields *fields, struct costs *costs)
 /* Reads an entry. `costs` has the costs of the file's own batch before. */
 static enum status read_batch(const char *file, json_t *object, size_t index, struct costs *costs)
 {
-    static const char *const names[] = {"batch", "layers", "forward", "backward",
-                                        "input", "spread", "comment", NULL};
+    static const char *const names[] = {"batch", "images-per-s", "layers",  "forward", "backward",
+                                        "input", "spread",       "comment", NULL};
     char place[32], spread[48];
     snprintf(place, sizeof(place), "batches[%zu]", index);
     snprintf(spread, sizeof(spread), "%s.spread", place);
     const struct fields fields = {file, place, object};
+    json_t *own = json_object_get(object, "spread");
     double batch = 0, before_s = costs_compute_s(costs);
     enum status status = fields_check_names(&fields, names);
     if (status == STATUS_OK) {
         status = costs_read_batch(&fields, &batch);
     }
-    if (status == STATUS_OK) {
-        status = read_times(&fields, costs);
-    }
-    costs->input_s *= batch / costs->batch;
-    if (status == STATUS_OK) {
-        status = fields_quantity(&fields, "input", QUANTITY_TIME, false, &costs->input_s);
-    }
-    json_t *own = json_object_get(object, "spread");
     if (own != NULL) {
         costs->spread = (struct spread){.kind = SPREAD_NONE};
-    } else if (before_s > 0) {
+    }
+    if (status == STATUS_OK) {
+        status = costs_read_spread(file, spread, own, &costs->spread);
+    }
+    if (status == STATUS_OK) {
+        status = read_times(&fields, batch, costs);
+    }
+    costs->input_s *= batch / costs->batch;
+    if (own == NULL && before_s > 0) {
         spread_scale(&costs->spread, costs_compute_s(costs) / before_s);
     }
     costs->batch = (uint32_t)batch;
-    return status == STATUS_OK ? costs_read_spread(file, spread, own, &costs->spread) : status;
+    return status == STATUS_OK
+               ? fields_quantity(&fields, "input", QUANTITY_TIME, false, &costs->input_s)
+               : status;
 }
 
 /* Puts the last of the list where it belongs. */

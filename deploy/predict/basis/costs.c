@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RATE_MAX 1e12 // images per second
+
 static enum status read_layer(const char *file, json_t *object, size_t index,
                               struct cost_layer *layer)
 {
@@ -214,9 +216,59 @@ enum status costs_read_batch(const struct fields *fields, double *ret_batch)
                : status;
 }
 
+double costs_compute_s(const struct costs *costs)
+{
+    double seconds = 0;
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        seconds += costs->layers[i].forward_s + costs->layers[i].backward_s;
+    }
+    return seconds;
+}
+
+double spread_mean_s(const struct spread *spread)
+{
+    switch (spread->kind) {
+    case SPREAD_NONE:
+        return 0;
+    case SPREAD_EXPONENTIAL:
+        return spread->mean_s;
+    case SPREAD_UNIFORM:
+        return (spread->least_s + spread->most_s) / 2;
+    case SPREAD_PARETO:
+        return spread->least_s * spread->shape / (spread->shape - 1);
+    }
+    return 0;
+}
+
+enum status costs_read_rate(const struct fields *fields, double batch, bool has_spread,
+                            struct costs *costs)
+{
+    double rate = 0, own_s = costs_compute_s(costs), spread_s = spread_mean_s(&costs->spread);
+    enum status status = fields_number(fields, "images-per-s", 1e-6, RATE_MAX, false, &rate);
+    if (status != STATUS_OK || rate == 0) {
+        return status;
+    }
+    if (own_s <= 0) {
+        return fields_refuse(fields, "images-per-s",
+                             "cannot be shared out among layers that take no time");
+    }
+    double rest_s = batch / rate - costs->optimizer_s - (has_spread ? spread_s : 0);
+    if (rest_s <= 0) {
+        return fields_refuse(fields, "images-per-s",
+                             "leaves a step no time beside optimizer and spread");
+    }
+    double factor = rest_s / (own_s + (has_spread ? 0 : spread_s));
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        costs->layers[i].forward_s *= factor;
+        costs->layers[i].backward_s *= factor;
+    }
+    return STATUS_OK;
+}
+
 static const char *const all_names[] = {"comment",
                                         "measured",
                                         "batch",
+                                        "images-per-s",
                                         "batches",
                                         "layers",
                                         "optimizer",
@@ -272,6 +324,9 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
     if (status == STATUS_OK) {
         status = costs_read_spread(fields->file, "spread",
                                    json_object_get(fields->object, "spread"), &costs->spread);
+    }
+    if (status == STATUS_OK) {
+        status = costs_read_rate(fields, batch, true, costs);
     }
     if (status == STATUS_OK) {
         status =
@@ -355,30 +410,6 @@ void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_
     // `share` is that of the last layer with parameters.
     *ret_forward_s = forward_s + share * held_forward_s;
     *ret_backward_s = backward_s + share * held_backward_s;
-}
-
-double costs_compute_s(const struct costs *costs)
-{
-    double seconds = 0;
-    for (uint32_t i = 0; i < costs->layer_count; i++) {
-        seconds += costs->layers[i].forward_s + costs->layers[i].backward_s;
-    }
-    return seconds;
-}
-
-double spread_mean_s(const struct spread *spread)
-{
-    switch (spread->kind) {
-    case SPREAD_NONE:
-        return 0;
-    case SPREAD_EXPONENTIAL:
-        return spread->mean_s;
-    case SPREAD_UNIFORM:
-        return (spread->least_s + spread->most_s) / 2;
-    case SPREAD_PARETO:
-        return spread->least_s * spread->shape / (spread->shape - 1);
-    }
-    return 0;
 }
 
 void spread_scale(struct spread *spread, double factor)

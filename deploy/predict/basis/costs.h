@@ -86,6 +86,13 @@ enum status costs_read_batch(const struct fields *fields, double *ret_batch);
 enum status costs_read_spread(const char *file, const char *place, json_t *object,
                               struct spread *spread);
 
+/* Reads the field `images-per-s` of a place in a file: what one worker makes of such a batch. What
+ * its step has besides the optimizer and the mean of the spread is shared out among forward and
+ * backward of all layers in proportion to the times that they have. Unless the place has a spread,
+ * that of `costs` will grow with them. Without the field they stay as they are. Logs. */
+enum status costs_read_rate(const struct fields *fields, double batch, bool has_spread,
+                            struct costs *costs);
+
 /* Whether the file has only smaller batches, or only larger ones. */
 bool costs_are_extrapolated(const struct costs *costs);
 

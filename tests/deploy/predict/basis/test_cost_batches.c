@@ -70,6 +70,24 @@ static void what_the_file_has_is_taken_as_it_is(void **state)
     predictions_check("optimizer", 64, 1e3 * costs.optimizer_s, 1, 1e-9);
 }
 
+static void a_rate_of_one_worker_stands_for_the_time_of_a_step(void **state)
+{
+    (void)state;
+    // 64 images in 67 ms, 1 ms of which is the optimizer. Layers and the spread take 33 ms with 32.
+    assert_int_equal(take("[{\"batch\": 64, \"images-per-s\": 955.2238805970149}]", 64), STATUS_OK);
+    check_layer(0, 12, 24);
+    check_layer(1, 8, 16);
+    predictions_check("optimizer", 64, 1e3 * costs.optimizer_s, 1, 1e-9);
+    predictions_check("spread", 64, 1e3 * costs.spread.mean_s, 6, 1e-9);
+    assert_int_equal(costs.batch, 64);
+    assert_int_equal(take("[{\"batch\": 64, \"images-per-s\": 955.2238805970149, \"spread\": "
+                          "{\"distribution\": \"exponential\", \"mean\": \"21 ms\"}}]",
+                          64),
+                     STATUS_OK);
+    check_layer(0, 9, 18);
+    predictions_check("spread", 64, 1e3 * costs.spread.mean_s, 21, 1e-9);
+}
+
 static void between_two_batches_times_lie_on_a_line(void **state)
 {
     (void)state;
@@ -151,6 +169,14 @@ static void what_is_wrong_is_refused_by_its_place(void **state)
         {"[{\"batch\": 64, \"forward\": \"1 ms\", \"backward\": \"1 ms\", \"spread\": "
          "{\"distribution\": \"normal\"}}]",
          "batches[0].spread.distribution has to be exponential"},
+        {"[{\"batch\": 64, \"images-per-s\": 100, \"forward\": \"1 ms\"}]",
+         "batches[0].images-per-s excludes forward, backward and layers"},
+        {"[{\"batch\": 64, \"images-per-s\": 0}]",
+         "batches[0].images-per-s has to be a number from"},
+        {"[{\"batch\": 64, \"images-per-s\": \"100\"}]",
+         "batches[0].images-per-s has to be a number from"},
+        {"[{\"batch\": 64, \"images-per-s\": 64000}]",
+         "batches[0].images-per-s leaves a step no time beside optimizer and spread"},
         {"[7]", "batches[0] is no JSON object"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -167,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_file_has_is_taken_as_it_is),
+        cmocka_unit_test(a_rate_of_one_worker_stands_for_the_time_of_a_step),
         cmocka_unit_test(between_two_batches_times_lie_on_a_line),
         cmocka_unit_test(beyond_all_batches_the_line_goes_on_and_warns),
         cmocka_unit_test(one_batch_says_nothing_of_others),

@@ -121,10 +121,34 @@ static void test_costs(void **state)
          "sum has to be above 0"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sums\": \"3 GB/s\"}",
          "sums is not known"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"images-per-s\": 0}",
+         "images-per-s has to be a number from"},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], \"optimizer\": \"1 s\", \"message\": \"1 us\", "
+         "\"images-per-s\": 8}",
+         "images-per-s leaves a step no time beside optimizer and spread"},
+        {"{\"batch\": 8, \"layers\": [{\"parameters\": 1, \"forward\": \"0 s\", \"backward\": \"0 "
+         "s\"}], " REST ", \"images-per-s\": 8}",
+         "images-per-s cannot be shared out among layers that take no time"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         check(false, cases[i].text, cases[i].why);
     }
+}
+
+/* 8 images in 0.5 s, a third of which is forward, as in the layer; a spread has a part of it. */
+static void a_rate_of_one_worker_stands_for_its_step(void **state)
+{
+    (void)state;
+    check(false, "{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"images-per-s\": 16}", "");
+    assert_true(fabs(costs.layers[0].forward_s - 0.5 / 3) < 1e-12);
+    assert_true(fabs(costs.layers[0].backward_s - 1 / 3.0) < 1e-12);
+    check(false,
+          "{\"batch\": 8, \"layers\": [" LAYER "], " REST
+          ", \"images-per-s\": 16, \"spread\": {\"distribution\": \"exponential\", \"mean\": \"50 "
+          "ms\"}}",
+          "");
+    assert_true(fabs(costs.layers[0].forward_s - 0.15) < 1e-12);
+    assert_true(fabs(costs.spread.mean_s - 0.05) < 1e-12);
 }
 
 static void test_spreads(void **state)
@@ -356,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(a_rate_of_one_worker_stands_for_its_step),
         cmocka_unit_test(test_spreads),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(every_cost_is_taken),
