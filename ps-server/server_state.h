@@ -16,7 +16,7 @@
 #include "ps-server/live/live.h"
 #include "ps-server/record/history.h"
 #include "ps-server/record/progress.h"
-#include "ps-server/record/recorder.h"
+#include "ps-server/record/recorder/recorder.h"
 #include "ps-server/returning/ended.h"
 #include "ps-server/returning/returning.h"
 #include "ps-server/server.h"

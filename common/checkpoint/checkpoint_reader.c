@@ -121,7 +121,7 @@ static enum status read_manifest(int folder, struct manifest *ret_manifest,
 }
 
 static enum status check_file(int folder, const struct manifest_vector *vector,
-                              char ret_reason[REASON_BYTES])
+                              _Atomic uint64_t *read_bytes, char ret_reason[REASON_BYTES])
 {
     char file[MANIFEST_NAME_BYTES], checksum[CHECKSUM_TEXT_BYTES];
     uint64_t size;
@@ -135,7 +135,7 @@ static enum status check_file(int folder, const struct manifest_vector *vector,
         snprintf(ret_reason, REASON_BYTES,
                  "%s has %" PRIu64 " bytes instead of %" PRIu64 ": it was cut short or changed",
                  file, size, vector->size);
-    } else if (checksum_file(fd, size, checksum) != STATUS_OK) {
+    } else if (checksum_file(fd, size, read_bytes, checksum) != STATUS_OK) {
         status = explain(file, ret_reason);
     } else if (strcmp(checksum, vector->checksum) != 0) {
         snprintf(ret_reason, REASON_BYTES, "%s is damaged: its checksum differs", file);
@@ -147,13 +147,13 @@ static enum status check_file(int folder, const struct manifest_vector *vector,
 }
 
 /* Whether an open folder has a whole checkpoint. */
-static enum status check_folder(int folder, struct manifest *ret_manifest,
-                                char ret_reason[REASON_BYTES])
+static enum status check_folder(int folder, _Atomic uint64_t *read_bytes,
+                                struct manifest *ret_manifest, char ret_reason[REASON_BYTES])
 {
     struct manifest manifest = {0};
     enum status status = read_manifest(folder, &manifest, ret_reason);
     for (uint32_t i = 0; i < manifest.vector_count && status == STATUS_OK; i++) {
-        status = check_file(folder, &manifest.vectors[i], ret_reason);
+        status = check_file(folder, &manifest.vectors[i], read_bytes, ret_reason);
     }
     if (status != STATUS_OK) {
         manifest_finish(&manifest);
@@ -164,7 +164,7 @@ static enum status check_folder(int folder, struct manifest *ret_manifest,
 }
 
 /* Takes the open folder (closes it on failure, too). */
-static enum status open_checkpoint(int folder, const char *path,
+static enum status open_checkpoint(int folder, const char *path, _Atomic uint64_t *read_bytes,
                                    struct checkpoint_reader **ret_reader,
                                    char ret_reason[REASON_BYTES])
 {
@@ -180,7 +180,7 @@ static enum status open_checkpoint(int folder, const char *path,
     }
     reader->path = copy;
     reader->folder = folder;
-    status = check_folder(folder, &reader->manifest, ret_reason);
+    status = check_folder(folder, read_bytes, &reader->manifest, ret_reason);
     if (status != STATUS_OK) {
         checkpoint_reader_close(reader);
         return status;
@@ -191,7 +191,8 @@ static enum status open_checkpoint(int folder, const char *path,
 
 /* One of the checkpoints in a folder. */
 static enum status open_step(int parent, const char *parent_path, struct step_folder candidate,
-                             struct checkpoint_reader **ret_reader, char ret_reason[REASON_BYTES])
+                             _Atomic uint64_t *read_bytes, struct checkpoint_reader **ret_reader,
+                             char ret_reason[REASON_BYTES])
 {
     char name[STEP_FOLDER_BYTES], *path;
     step_folder_name(candidate, name);
@@ -207,7 +208,7 @@ static enum status open_step(int parent, const char *parent_path, struct step_fo
         snprintf(ret_reason, REASON_BYTES, "no memory for it");
         return STATUS_NO_MEMORY;
     }
-    enum status status = open_checkpoint(folder, path, ret_reader, ret_reason);
+    enum status status = open_checkpoint(folder, path, read_bytes, ret_reader, ret_reason);
     free(path);
     if (status == STATUS_OK && (*ret_reader)->manifest.step != candidate.step) {
         snprintf(ret_reason, REASON_BYTES,
@@ -227,7 +228,7 @@ struct look {
 };
 
 /* One look at what is there now. */
-static enum status try_newest(int parent, const char *path, uint64_t before,
+static enum status try_newest(int parent, const char *path, const struct checkpoint_place *place,
                               struct checkpoint_reader **ret_reader, struct look *look)
 {
     struct step_folder *folders;
@@ -243,10 +244,10 @@ static enum status try_newest(int parent, const char *path, uint64_t before,
     for (size_t i = 0; i < count && status != STATUS_OK; i++) {
         char name[STEP_FOLDER_BYTES], reason[REASON_BYTES];
         step_folder_name(folders[i], name);
-        if (folders[i].kind == STEP_FOLDER_NEW || folders[i].step >= before) {
+        if (folders[i].kind == STEP_FOLDER_NEW || folders[i].step >= place->before) {
             continue;
         }
-        status = open_step(parent, path, folders[i], ret_reader, reason);
+        status = open_step(parent, path, folders[i], place->read_bytes, ret_reader, reason);
         if (status != STATUS_OK) {
             look->has_changed = look->has_changed || step_folder_was_removed(parent, name);
             add(notes, "%s%s/%s is passed over: %s", notes->at > 0 ? "\n" : "", path, name, reason);
@@ -261,18 +262,18 @@ static enum status try_newest(int parent, const char *path, uint64_t before,
 
 /* A job that goes on removes its older checkpoints, maybe all that were listed: then there are
  * newer ones. */
-static enum status open_newest(int parent, const char *path, uint64_t before,
+static enum status open_newest(int parent, const char *path, const struct checkpoint_place *place,
                                struct checkpoint_reader **ret_reader, struct text *error,
                                struct text *notes)
 {
     struct look look = {.error = error, .notes = notes};
     size_t error_at = error->at, notes_at = notes->at;
-    enum status status = try_newest(parent, path, before, ret_reader, &look);
+    enum status status = try_newest(parent, path, place, ret_reader, &look);
     for (uint32_t i = 0; i < AGAIN_MAX && status != STATUS_OK && look.has_changed; i++) {
         error->at = error_at;
         notes->at = notes_at;
         add(notes, "%s", "");
-        status = try_newest(parent, path, before, ret_reader, &look);
+        status = try_newest(parent, path, place, ret_reader, &look);
     }
     if (status == STATUS_END_OF_DATA) {
         error->at = 0;
@@ -330,16 +331,17 @@ static bool is_step_path(const char *path)
     return is_step;
 }
 
-static enum status open_single(int folder, const char *path, struct checkpoint_reader **ret_reader,
-                               struct text *error)
+static enum status open_single(int folder, const struct checkpoint_place *place,
+                               struct checkpoint_reader **ret_reader, struct text *error)
 {
+    const char *path = place->folder;
     char reason[REASON_BYTES];
     int own = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     if (own < 0) {
         add(error, "cannot open %s: %s", path, strerrordesc_np(errno));
         return STATUS_IO;
     }
-    enum status status = open_checkpoint(own, path, ret_reader, reason);
+    enum status status = open_checkpoint(own, path, place->read_bytes, ret_reader, reason);
     if (status != STATUS_OK) {
         add(error, "%s: %s; give its parent folder to use the newest whole one there", path,
             reason);
@@ -348,10 +350,11 @@ static enum status open_single(int folder, const char *path, struct checkpoint_r
 }
 
 /* The folder of checkpoints of a run. */
-static enum status open_run(int run, const char *path, uint64_t before,
+static enum status open_run(int run, const struct checkpoint_place *place,
                             struct checkpoint_reader **ret_reader, struct text *error,
                             struct text *notes)
 {
+    const char *path = place->folder;
     char *below;
     int folder = step_folder_open(run, RUN_SUBFOLDER);
     if (folder < 0) {
@@ -363,7 +366,7 @@ static enum status open_run(int run, const char *path, uint64_t before,
         close(folder);
         return STATUS_NO_MEMORY;
     }
-    enum status status = open_newest(folder, below, before, ret_reader, error, notes);
+    enum status status = open_newest(folder, below, place, ret_reader, error, notes);
     free(below);
     close(folder);
     return status;
@@ -384,11 +387,11 @@ enum status checkpoint_open_before(const struct checkpoint_place *place,
         return status;
     }
     if (has_entry(fd, MANIFEST_FILE) || is_step_path(folder)) {
-        status = open_single(fd, folder, &reader, &error);
+        status = open_single(fd, place, &reader, &error);
     } else if (has_entry(fd, RUN_SUBFOLDER)) {
-        status = open_run(fd, folder, place->before, &reader, &error, &notes);
+        status = open_run(fd, place, &reader, &error, &notes);
     } else {
-        status = open_newest(fd, folder, place->before, &reader, &error, &notes);
+        status = open_newest(fd, folder, place, &reader, &error, &notes);
     }
     close(fd);
     if (status == STATUS_OK) {
@@ -400,7 +403,7 @@ enum status checkpoint_open_before(const struct checkpoint_place *place,
 enum status checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
                             char *ret_error, size_t error_size, char *ret_notes, size_t notes_size)
 {
-    const struct checkpoint_place place = {folder, UINT64_MAX};
+    const struct checkpoint_place place = {.folder = folder, .before = UINT64_MAX};
     return checkpoint_open_before(&place, ret_reader, ret_error, error_size, ret_notes, notes_size);
 }
 

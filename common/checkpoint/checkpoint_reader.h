@@ -24,6 +24,9 @@ enum status checkpoint_open(const char *folder, struct checkpoint_reader **ret_r
 struct checkpoint_place {
     const char *folder; // as above
     uint64_t before;    // of steps below this one; UINT64_MAX: any
+    // Grows while files are read, for another thread, to which a disk that hangs is one where this
+    // stands still; NULL: nobody asks. Borrowed for the call.
+    _Atomic uint64_t *read_bytes;
 };
 
 /* The same for steps below a bound, which the folder of one step does not mind. STATUS_END_OF_DATA

@@ -358,8 +358,8 @@ static enum status settle(struct checkpoint_writer *writer, const struct written
     uint64_t size = pieces_end(&written->pieces);
     manifest_file_name(written->name, file);
     int fd = open_again(writer, file, O_RDONLY);
-    bool is_good =
-        fd >= 0 && fsync(fd) == 0 && checksum_file(fd, size, ret_vector->checksum) == STATUS_OK;
+    bool is_good = fd >= 0 && fsync(fd) == 0 &&
+                   checksum_file(fd, size, NULL, ret_vector->checksum) == STATUS_OK;
     int error = errno;
     if (fd >= 0) {
         close(fd);

@@ -10,7 +10,7 @@
 
 #define BLOCK_BYTES ((size_t)256 * 1024)
 
-static enum status sum_up(int fd, uint64_t size, unsigned char *block,
+static enum status sum_up(int fd, uint64_t size, _Atomic uint64_t *read_bytes, unsigned char *block,
                           crypto_generichash_state *state)
 {
     for (uint64_t at = 0; at < size;) {
@@ -27,12 +27,16 @@ static enum status sum_up(int fd, uint64_t size, unsigned char *block,
             int failed = crypto_generichash_update(state, block, (size_t)got);
             assert(failed == 0);
             at += (uint64_t)got;
+            if (read_bytes != NULL) {
+                *read_bytes += (uint64_t)got;
+            }
         }
     }
     return STATUS_OK;
 }
 
-enum status checksum_file(int fd, uint64_t size, char ret_text[CHECKSUM_TEXT_BYTES])
+enum status checksum_file(int fd, uint64_t size, _Atomic uint64_t *read_bytes,
+                          char ret_text[CHECKSUM_TEXT_BYTES])
 {
     unsigned char checksum[CHECKSUM_BYTES], *block = malloc(BLOCK_BYTES);
     crypto_generichash_state state;
@@ -44,7 +48,7 @@ enum status checksum_file(int fd, uint64_t size, char ret_text[CHECKSUM_TEXT_BYT
     assert(failed >= 0);
     failed = crypto_generichash_init(&state, NULL, 0, sizeof(checksum));
     assert(failed == 0);
-    enum status status = sum_up(fd, size, block, &state);
+    enum status status = sum_up(fd, size, read_bytes, block, &state);
     free(block);
     if (status == STATUS_OK) {
         failed = crypto_generichash_final(&state, checksum, sizeof(checksum));

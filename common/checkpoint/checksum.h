@@ -7,7 +7,9 @@
 
 #include <stdint.h>
 
-/* Of the first `size` bytes. STATUS_IO and errno, STATUS_END_OF_DATA (EIO) if there are fewer. */
-enum status checksum_file(int fd, uint64_t size, char ret_text[CHECKSUM_TEXT_BYTES]);
+/* Of the first `size` bytes. STATUS_IO and errno, STATUS_END_OF_DATA (EIO) if there are fewer. Adds
+ * what it has read so far to *read_bytes, for another thread; NULL: nobody asks. */
+enum status checksum_file(int fd, uint64_t size, _Atomic uint64_t *read_bytes,
+                          char ret_text[CHECKSUM_TEXT_BYTES]);
 
 #endif

@@ -1,4 +1,4 @@
-/* A ring of tasks under a mutex. */
+/* A ring of tasks under a mutex, which grows where it may. */
 #include "common/thread/task_thread.h"
 
 #include "common/base/clock.h"
@@ -15,8 +15,9 @@ struct task_thread {
     pthread_mutex_t mutex;
     pthread_cond_t changed; // something is to be done, or the thread is to leave
     pthread_cond_t moved;   // a task was run, or the thread has left
-    unsigned char *tasks;   // (capacity) of task_bytes each, a ring; owned
+    unsigned char *tasks;   // (places) of task_bytes each, a ring; owned
     void *current;          // (task_bytes) that is run; owned
+    uint32_t places;        // that there is memory for
     uint32_t head, count;
     uint64_t done;   // tasks that were run
     bool is_at_work; // on a task
@@ -31,8 +32,32 @@ static _Atomic(struct task_thread *) left_behind;
 
 static unsigned char *place(const struct task_thread *thread, uint32_t index)
 {
-    size_t at = (thread->head + index) % thread->options.capacity;
+    size_t at = (thread->head + index) % thread->places;
     return thread->tasks + at * thread->options.task_bytes;
+}
+
+/* Whether the ring has a place for one more task. One that is full gets twice as many, up to the
+ * capacity. */
+static bool make_room(struct task_thread *thread)
+{
+    uint32_t capacity = thread->options.capacity, before = thread->places;
+    size_t bytes = thread->options.task_bytes;
+    if (thread->count < before || before == capacity) {
+        return thread->count < before;
+    }
+    uint32_t places = before > capacity / 2 ? capacity : 2 * before;
+    unsigned char *tasks = calloc(places, bytes);
+    if (tasks == NULL) {
+        return false;
+    }
+    size_t first = (before - thread->head) * bytes; // up to the end of the ring
+    memcpy(tasks, place(thread, 0), first);
+    memcpy(tasks + first, thread->tasks, thread->head * bytes);
+    free(thread->tasks);
+    thread->tasks = tasks;
+    thread->places = places;
+    thread->head = 0;
+    return true;
 }
 
 /* Takes the next task; false: the thread is to leave. */
@@ -48,7 +73,7 @@ static bool take(struct task_thread *thread)
     bool has_task = thread->count > 0;
     if (has_task) {
         memcpy(thread->current, place(thread, 0), thread->options.task_bytes);
-        thread->head = (thread->head + 1) % thread->options.capacity;
+        thread->head = (thread->head + 1) % thread->places;
         thread->count--;
     }
     thread->is_at_work = has_task;
@@ -98,7 +123,8 @@ enum status task_thread_create(const struct task_thread_options *options,
         return STATUS_NO_MEMORY;
     }
     thread->options = *options;
-    thread->tasks = calloc(options->capacity, options->task_bytes);
+    thread->places = options->places > 0 ? options->places : options->capacity;
+    thread->tasks = calloc(thread->places, options->task_bytes);
     thread->current = calloc(1, options->task_bytes);
     pthread_mutex_init(&thread->mutex, NULL);
     pthread_cond_init(&thread->changed, NULL);
@@ -115,7 +141,7 @@ enum status task_thread_create(const struct task_thread_options *options,
 bool task_thread_add(struct task_thread *thread, const void *task)
 {
     pthread_mutex_lock(&thread->mutex);
-    bool has_room = thread->count < thread->options.capacity;
+    bool has_room = make_room(thread);
     if (has_room) {
         memcpy(place(thread, thread->count), task, thread->options.task_bytes);
         thread->count++;
@@ -142,6 +168,16 @@ bool task_thread_is_busy(struct task_thread *thread, uint64_t *ret_done)
     }
     pthread_mutex_unlock(&thread->mutex);
     return is_busy;
+}
+
+uint64_t task_watch_idle_ms(struct task_watch *watch, struct task_thread *thread, uint64_t now_ms)
+{
+    uint64_t done;
+    bool is_busy = task_thread_is_busy(thread, &done);
+    if (!is_busy || done != watch->done || watch->moved_ms == 0) {
+        *watch = (struct task_watch){.done = done, .moved_ms = now_ms};
+    }
+    return now_ms > watch->moved_ms ? now_ms - watch->moved_ms : 0;
 }
 
 static struct timespec deadline(uint64_t patience_ms)

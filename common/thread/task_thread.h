@@ -14,6 +14,7 @@ struct task_thread;
 struct task_thread_options {
     const char *name;  // of the thread; up to 15 characters. Borrowed until it is created
     uint32_t capacity; // of the queue, in tasks
+    uint32_t places;   // of those, that there is memory for from the beginning; 0: for all
     size_t task_bytes; // of a task, which is copied
     void (*run)(void *context, void *task); // on the thread; ends what the task owns
     void *context;                          // borrowed until the thread has ended
@@ -27,7 +28,8 @@ enum status task_thread_create(const struct task_thread_options *options,
  * and the thread stays with it until the process ends, and with what its context has. */
 bool task_thread_destroy(struct task_thread *thread, uint64_t patience_ms);
 
-/* Queues a copy. False: the queue is full, and the task stays the caller's. */
+/* Queues a copy. False: the queue is full, or there is no memory for more places, and the task
+ * stays the caller's. */
 bool task_thread_add(struct task_thread *thread, const void *task);
 
 /* How many tasks there is room for. Only the caller's own thread takes some of it. */
@@ -35,6 +37,15 @@ uint32_t task_thread_room(struct task_thread *thread);
 
 /* Whether a task is queued or being run. *ret_done (may be NULL): how many were run so far. */
 bool task_thread_is_busy(struct task_thread *thread, uint64_t *ret_done);
+
+/* Since when a thread stands still. Zeroed before the first look. */
+struct task_watch {
+    uint64_t done, moved_ms; // tasks, and when that changed last, or there were none
+};
+
+/* Several times a second: for how many milliseconds the thread has been at the same task; 0: it has
+ * none, or has begun another one since the last look. */
+uint64_t task_watch_idle_ms(struct task_watch *watch, struct task_thread *thread, uint64_t now_ms);
 
 /* Waits until what is queued now was run, for so many milliseconds at most; whether that was
  * enough. What others queue meanwhile is not waited for. */

@@ -45,14 +45,17 @@ void launch_block_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static void tell_interrupt(struct launch *launch)
+static const char *describe_interrupt(const struct launch *launch)
 {
     int number = launch->launcher->crew.last_signal;
-    launch_tell(launch, "interrupted",
-                number == SIGINT   ? "interrupted by SIGINT (Ctrl-C)"
-                : number == SIGHUP ? "interrupted by SIGHUP: the terminal of ringside was closed"
-                                   : "interrupted by SIGTERM",
-                NULL);
+    return number == SIGINT   ? "interrupted by SIGINT (Ctrl-C)"
+           : number == SIGHUP ? "interrupted by SIGHUP: the terminal of ringside was closed"
+                              : "interrupted by SIGTERM";
+}
+
+static void tell_interrupt(struct launch *launch)
+{
+    launch_tell(launch, "interrupted", describe_interrupt(launch), NULL);
     launch->is_certain = true;
 }
 
@@ -355,6 +358,22 @@ static enum status attempt_all(struct launch *launch)
     return STATUS_OK;
 }
 
+/* The job ends before a process of this attempt was started. Its folder is there, and says why. */
+static void conclude_early(const struct launch *launch, enum status status)
+{
+    const struct launch_options *options = launch->options;
+    char reason[OPTION_ERROR_BYTES];
+    if (launch->attempts > 0) {
+        snprintf(reason, sizeof(reason), "%s", launch->restart_reason);
+    } else if (status == STATUS_INTERRUPTED) {
+        snprintf(reason, sizeof(reason), "%s", describe_interrupt(launch));
+        log_error("the job ends: %s", reason);
+    } else {
+        snprintf(reason, sizeof(reason), "the job could not be started: %s", status_text(status));
+    }
+    last_summary_write(options->folder, options->job, reason);
+}
+
 static enum exit_code run(struct launch *launch)
 {
     enum status status = attempt_all(launch);
@@ -364,9 +383,7 @@ static enum exit_code run(struct launch *launch)
     if (status == STATUS_OK) {
         return launch_conclude(launch, brought);
     }
-    if (launch->attempts > 0) {
-        last_summary_write(launch->options->folder, launch->options->job, launch->restart_reason);
-    }
+    conclude_early(launch, status);
     return status == STATUS_INTERRUPTED ? EXIT_INTERRUPTED : EXIT_FAILED;
 }
 

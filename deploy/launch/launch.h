@@ -38,8 +38,8 @@ void launch_block_signals(void);
 enum status launch_check(const struct security_options *security, const struct job *job);
 
 /* Runs the job until it is over. A job that fails because of a loss is started again, as a whole,
- * for as long as there are restarts. Returns EXIT_INTERRUPTED after Ctrl-C. From the start of its
- * first process on, there is a summary.json whatever happens. */
+ * for as long as there are restarts. Returns EXIT_INTERRUPTED after Ctrl-C. There is a summary.json
+ * then, whatever happens. */
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options);
 
 #endif

@@ -1,10 +1,12 @@
-/* Reads the checkpoint that a job goes on from, and has others written. */
+/* Gives members what a job goes on from, and has checkpoints written. */
 #include "ps-server/checkpoint/keeper.h"
 
 #include "common/base/log.h"
 #include "common/channel/snapshot.h"
-#include "common/checkpoint/checkpoint_reader.h"
 #include "ps-server/checkpoint/beginning.h"
+#include "ps-server/checkpoint/origin.h"
+#include "ps-server/checkpoint/supplier.h"
+#include "ps-server/coordinator/coordinator_port.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,7 +14,6 @@
 #include <string.h>
 
 #define PATH_BYTES  4200
-#define NOTES_BYTES 4096
 #define ERROR_BYTES 1024
 
 /* What was done in memory alone. */
@@ -24,116 +25,17 @@ struct memory_news {
 
 struct keeper {
     struct keeper_options options;
-    struct checkpoint_reader *reader; // NULL: the job begins, or goes on from memory
-    bool has_part;
-    struct job_part part;    // of what the job goes on from
-    uint32_t passed_over;    // checkpoints on the way to it
-    bool writes;             // checkpoints, by the saver
-    char folder[PATH_BYTES]; // of checkpoints, in the run folder
-    float *piece;            // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
+    struct origin origin;      // what the job goes on from; without a reader from memory
+    bool has_part;             // it does
+    struct supplier *supplier; // of what members fetch; NULL: nothing is on the disk
+    bool is_slow;              // that disk: it was said
+    bool writes;               // checkpoints, by the saver
+    char folder[PATH_BYTES];   // of checkpoints, in the run folder
 
     // Which nobody was told yet.
     struct memory_news *news; // (news_capacity), owned; the oldest first
     uint32_t news_count, news_capacity;
 };
-
-/* `notes` has a line for each checkpoint that was passed over. */
-static void note_passed_over(struct keeper *keeper, const char *notes)
-{
-    while (*notes != '\0') {
-        size_t size = strcspn(notes, "\n");
-        log_warn("%.*s", (int)size, notes);
-        notes += size + (notes[size] == '\n');
-        keeper->passed_over++;
-    }
-}
-
-static enum status read_part_of_reader(struct keeper *keeper, char ret_error[ERROR_BYTES])
-{
-    return job_part_read(checkpoint_job_part(keeper->reader), keeper->options.job,
-                         checkpoint_step(keeper->reader), &keeper->part, ret_error, ERROR_BYTES);
-}
-
-static enum status take_checkpoint(struct keeper *keeper)
-{
-    keeper->has_part = true;
-    keeper->part.resume.passed_over = keeper->passed_over;
-    keeper->piece = malloc(SNAPSHOT_PIECE_FLOATS * sizeof(float));
-    return keeper->piece != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
-static enum status refuse_checkpoint(const struct keeper *keeper, const char *error)
-{
-    log_error("cannot resume from %s: %s", checkpoint_path(keeper->reader), error);
-    return STATUS_INVALID;
-}
-
-/* Opens the checkpoint before the open one in its place, if there is one that this job can go on
- * from. Otherwise the open one stays, and what it was refused for is still the reason. */
-static bool step_back(struct keeper *keeper)
-{
-    struct checkpoint_place place = {keeper->options.resume, checkpoint_step(keeper->reader)};
-    char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
-    struct checkpoint_reader *last = keeper->reader;
-    enum status status =
-        checkpoint_open_before(&place, &keeper->reader, error, sizeof(error), notes, sizeof(notes));
-    note_passed_over(keeper, notes);
-    if (status != STATUS_OK) {
-        return false;
-    }
-    if (read_part_of_reader(keeper, error) != STATUS_OK) {
-        checkpoint_reader_close(keeper->reader);
-        keeper->reader = last;
-        return false;
-    }
-    checkpoint_reader_close(last);
-    return true;
-}
-
-/* Of the folder that the user has named. A job that was lost between its last checkpoint and its
- * result goes on from the checkpoint before that. */
-static enum status open_checkpoint(struct keeper *keeper)
-{
-    char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
-    enum status status = checkpoint_open(keeper->options.resume, &keeper->reader, error,
-                                         sizeof(error), notes, sizeof(notes));
-    note_passed_over(keeper, notes);
-    if (status != STATUS_OK) {
-        log_error("cannot resume: %s", error);
-        return STATUS_INVALID;
-    }
-    status = read_part_of_reader(keeper, error);
-    if (status == STATUS_END_OF_DATA && keeper->options.was_lost && step_back(keeper)) {
-        status = STATUS_OK;
-    }
-    return status == STATUS_OK ? take_checkpoint(keeper) : refuse_checkpoint(keeper, error);
-}
-
-/* Of the job's own folder, if there is a whole one: *ret_has_some. A job that was lost between its
- * last checkpoint and its result goes on from the checkpoint before that. */
-static enum status open_own(struct keeper *keeper, bool *ret_has_some)
-{
-    struct checkpoint_place place = {keeper->options.folder, UINT64_MAX};
-    char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
-    while (checkpoint_open_before(&place, &keeper->reader, error, sizeof(error), notes,
-                                  sizeof(notes)) == STATUS_OK) {
-        note_passed_over(keeper, notes);
-        enum status status = read_part_of_reader(keeper, error);
-        bool is_complete = status == STATUS_END_OF_DATA;
-        *ret_has_some = status == STATUS_OK || !is_complete || keeper->options.was_completed;
-        if (*ret_has_some) {
-            return status == STATUS_OK ? take_checkpoint(keeper)
-                   : is_complete       ? status
-                                       : refuse_checkpoint(keeper, error);
-        }
-        place.before = checkpoint_step(keeper->reader);
-        checkpoint_reader_close(keeper->reader);
-        keeper->reader = NULL;
-    }
-    note_passed_over(keeper, notes);
-    *ret_has_some = false;
-    return STATUS_OK;
-}
 
 /* What to go on from is in memory. */
 static enum status take_vault(struct keeper *keeper)
@@ -142,7 +44,7 @@ static enum status take_vault(struct keeper *keeper)
     char error[ERROR_BYTES] = "";
     enum status status =
         job_part_read(vault_job_part(options->vault), options->job, vault_step(options->vault),
-                      &keeper->part, error, sizeof(error));
+                      &keeper->origin.part, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("cannot go on from step %llu: %s", (unsigned long long)vault_step(options->vault),
                   error);
@@ -156,17 +58,26 @@ static bool is_in_memory(const struct keeper *keeper)
     return keeper->options.vault != NULL && vault_step(keeper->options.vault) > 0;
 }
 
-static enum status find_beginning(struct keeper *keeper)
+/* What to go on from is on the disk, if there is something. */
+static enum status take_disk(struct keeper *keeper)
 {
-    if (is_in_memory(keeper)) {
-        return take_vault(keeper);
-    }
-    bool has_some = false;
-    enum status status = keeper->options.goes_on ? open_own(keeper, &has_some) : STATUS_OK;
-    if (has_some) {
+    const struct keeper_options *options = &keeper->options;
+    const struct origin_options wanted = {.job = options->job,
+                                          .resume = options->resume,
+                                          .folder = options->folder,
+                                          .goes_on = options->goes_on,
+                                          .was_completed = options->was_completed,
+                                          .was_lost = options->was_lost};
+    enum status status = origin_find(&wanted, &keeper->origin);
+    keeper->has_part = keeper->origin.reader != NULL;
+    if (status != STATUS_OK || !keeper->has_part) {
         return status;
     }
-    return keeper->options.resume[0] != '\0' ? open_checkpoint(keeper) : STATUS_OK;
+    const struct supplier_options supplier = {.reader = keeper->origin.reader,
+                                              .member_count = options->member_count,
+                                              .wake = options->wake,
+                                              .context = options->context};
+    return supplier_create(&supplier, &keeper->supplier);
 }
 
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper)
@@ -179,7 +90,10 @@ enum status keeper_create(const struct keeper_options *options, struct keeper **
     snprintf(keeper->folder, sizeof(keeper->folder), "%.4096s/checkpoint", options->folder);
     keeper->news_capacity = options->member_count * SNAPSHOT_CREDITS + 2;
     keeper->news = calloc(keeper->news_capacity, sizeof(*keeper->news));
-    enum status status = keeper->news != NULL ? find_beginning(keeper) : STATUS_NO_MEMORY;
+    enum status status = STATUS_NO_MEMORY;
+    if (keeper->news != NULL) {
+        status = is_in_memory(keeper) ? take_vault(keeper) : take_disk(keeper);
+    }
     if (status != STATUS_OK) {
         keeper_destroy(keeper);
         return status;
@@ -196,16 +110,17 @@ void keeper_destroy(struct keeper *keeper)
     if (keeper->writes && !saver_is_busy(*keeper->options.saver)) {
         saver_abandon(*keeper->options.saver); // what is not whole
     }
-    checkpoint_reader_close(keeper->reader);
-    job_part_finish(&keeper->part);
-    free(keeper->piece);
+    if (!supplier_destroy(keeper->supplier)) {
+        keeper->origin.reader = NULL; // its thread has that, until the process ends
+    }
+    origin_finish(&keeper->origin);
     free(keeper->news);
     free(keeper);
 }
 
 uint64_t keeper_begin_step(const struct keeper *keeper)
 {
-    return keeper->has_part ? keeper->part.resume.step : 0;
+    return keeper->has_part ? keeper->origin.part.resume.step : 0;
 }
 
 struct beginning *keeper_beginning(const struct keeper *keeper)
@@ -214,9 +129,9 @@ struct beginning *keeper_beginning(const struct keeper *keeper)
     if (!keeper->has_part || options->folder[0] == '\0') {
         return NULL;
     }
-    const json_t *part = keeper->reader != NULL ? checkpoint_job_part(keeper->reader)
-                                                : vault_job_part(options->vault);
-    return beginning_create(options->folder, keeper->part.resume.step, part);
+    const json_t *part = keeper->origin.reader != NULL ? checkpoint_job_part(keeper->origin.reader)
+                                                       : vault_job_part(options->vault);
+    return beginning_create(options->folder, keeper->origin.part.resume.step, part);
 }
 
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
@@ -224,10 +139,11 @@ void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
     if (!keeper->has_part) {
         return;
     }
-    coordinator->resume = &keeper->part.resume;
+    coordinator->resume = &keeper->origin.part.resume;
     // A copy in memory is none.
-    coordinator->checkpointing.written = keeper->reader != NULL ? keeper->part.resume.step : 0;
-    results_go_on(&coordinator->results, &keeper->part.results);
+    coordinator->checkpointing.written =
+        keeper->origin.reader != NULL ? keeper->origin.part.resume.step : 0;
+    results_go_on(&coordinator->results, &keeper->origin.part.results);
 }
 
 enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator)
@@ -253,42 +169,42 @@ enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coor
     return status;
 }
 
-/* Part of a vector of the checkpoint that the job goes on from; NULL: it has none. *ret_total: the
- * whole vector's floats. Borrowed until the next call. */
-static const float *read_part(struct keeper *keeper, const char *name, struct span part,
-                              uint64_t *ret_total)
+/* Gives a part of a vector; without values if there is no such part. */
+static void give(struct coordinator *coordinator, const struct supply *supply, const float *values)
 {
-    uint64_t size = 0;
-    if (keeper->reader == NULL) {
-        const float *values =
-            is_in_memory(keeper) ? vault_find(keeper->options.vault, name, ret_total) : NULL;
-        bool is_part =
-            values != NULL && part.offset <= *ret_total && part.count <= *ret_total - part.offset;
-        return is_part ? values + part.offset : NULL;
-    }
-    bool is_there = checkpoint_has(keeper->reader, name, &size);
-    *ret_total = size / sizeof(float);
-    is_there = is_there && part.offset <= *ret_total && part.count <= *ret_total - part.offset &&
-               checkpoint_read(keeper->reader, name, part.offset * sizeof(float), keeper->piece,
-                               part.count * sizeof(float)) == STATUS_OK;
-    return is_there ? keeper->piece : NULL;
+    const struct wire_piece piece = {.vector = supply->vector, .total = supply->total};
+    const struct message message = {.kind = MESSAGE_PIECE,
+                                    .rank = supply->rank,
+                                    .piece = &piece,
+                                    .span = supply->span,
+                                    .values = values};
+    coordinator->fetched_bytes += values != NULL ? supply->span.count * sizeof(float) : 0;
+    coordinator->port.send(coordinator->port.context, supply->peer, &message);
 }
 
-/* Answers a FETCH: without values if there is no such vector. */
+/* Of the copy in memory. */
+static void give_from_memory(const struct keeper *keeper, struct coordinator *coordinator,
+                             uint64_t peer, const struct message *asked)
+{
+    struct supply supply = {.peer = peer, .rank = asked->rank, .span = asked->span};
+    snprintf(supply.vector, sizeof(supply.vector), "%s", asked->piece->vector);
+    const float *values = is_in_memory(keeper)
+                              ? vault_find(keeper->options.vault, supply.vector, &supply.total)
+                              : NULL;
+    bool is_part = values != NULL && supply.span.offset <= supply.total &&
+                   supply.span.count <= supply.total - supply.span.offset;
+    give(coordinator, &supply, is_part ? values + supply.span.offset : NULL);
+}
+
+/* Answers a FETCH, at once or when the disk has given what it asks for. */
 static void answer(struct keeper *keeper, struct coordinator *coordinator, uint64_t peer,
                    const struct message *asked)
 {
-    uint64_t total = 0;
-    const char *name = asked->piece->vector;
-    const float *values = read_part(keeper, name, asked->span, &total);
-    const struct wire_piece piece = {.vector = name, .total = total};
-    const struct message message = {.kind = MESSAGE_PIECE,
-                                    .rank = asked->rank,
-                                    .piece = &piece,
-                                    .span = asked->span,
-                                    .values = values};
-    coordinator->fetched_bytes += values != NULL ? asked->span.count * sizeof(float) : 0;
-    coordinator->port.send(coordinator->port.context, peer, &message);
+    if (keeper->supplier != NULL) {
+        supplier_ask(keeper->supplier, peer, asked);
+    } else {
+        give_from_memory(keeper, coordinator, peer, asked);
+    }
 }
 
 /* Members have a few pieces on their way at most, and one checkpoint is collected at a time. */
@@ -457,8 +373,49 @@ static void take_news_of_disk(struct keeper *keeper, struct coordinator *coordin
     disk_watch_look(keeper->options.watch, coordinator, keeper->folder, has_moved, now_ms);
 }
 
+/* Says that the disk takes long to give what members fetch, and ends the job where it hangs. */
+static void watch_supplier(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct job *job = coordinator->job;
+    const char *path = checkpoint_path(keeper->origin.reader);
+    uint64_t idle_ms = supplier_idle_ms(keeper->supplier, now_ms);
+    if (idle_ms == 0 || coordinator->state >= COORDINATOR_TRAINING) {
+        keeper->is_slow = false;
+        return;
+    }
+    coordinator->membership.arrived_ms = now_ms; // nobody can help it that they wait
+    if (!keeper->is_slow && (double)idle_ms >= 1000 * job->stall_warn) {
+        keeper->is_slow = true;
+        coordinator_port_say(&coordinator->port, true,
+                             "the disk has given nothing of %s for %.0f s: it is overloaded, or "
+                             "hangs; members wait for it",
+                             path, (double)idle_ms / 1000);
+    }
+    if ((double)idle_ms >= 500 * job->stall_fail) {
+        char reason[COORDINATOR_REASON_BYTES];
+        snprintf(reason, sizeof(reason),
+                 "the disk hangs: it has given nothing of %.300s for %.0f s; look whether it is "
+                 "there, or its server",
+                 path, (double)idle_ms / 1000);
+        coordinator_stop(coordinator, STATUS_IO, reason, now_ms);
+    }
+}
+
+static void take_supplies(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct supply supply;
+    while (supplier_next(keeper->supplier, &supply)) {
+        give(coordinator, &supply, supply.values);
+        free(supply.values);
+    }
+    watch_supplier(keeper, coordinator, now_ms);
+}
+
 void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
 {
+    if (keeper->supplier != NULL) {
+        take_supplies(keeper, coordinator, now_ms);
+    }
     if (keeper->writes) {
         take_news_of_disk(keeper, coordinator, now_ms);
     }

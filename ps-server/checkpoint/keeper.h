@@ -34,7 +34,8 @@ struct keeper_options {
 };
 
 /* Opens the checkpoint to go on from, and checks that it is of this job; writes nothing. Logs.
- * STATUS_END_OF_DATA, without a word: it goes on in a folder in which nothing is left to do. */
+ * STATUS_END_OF_DATA, without a word: it goes on in a folder in which nothing is left to do.
+ * STATUS_IO: the disk hangs (see origin_find). */
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper);
 void keeper_destroy(struct keeper *keeper); // what is queued stays with the saver; NULL is fine
 
@@ -56,7 +57,7 @@ enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coor
 void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum checkpoint_task task,
                uint64_t peer, const struct message *message, uint64_t now_ms);
 
-/* Tells the coordinator what was done. */
+/* Several times a second: tells the coordinator what was done, and gives members what was read. */
 void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms);
 
 #endif

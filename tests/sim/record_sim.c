@@ -1,8 +1,8 @@
-/* A run folder without records: in the place of ps-server/record/recorder.c, history.c and
+/* A run folder without records: in the place of ps-server/record/recorder/recorder.c, history.c and
  * common/base/folder_lock.c. What simulated disks have is checkpoints. */
 #include "common/base/folder_lock.h"
 #include "ps-server/record/history.h"
-#include "ps-server/record/recorder.h"
+#include "ps-server/record/recorder/recorder.h"
 
 struct recorder {
     char unused;

@@ -17,6 +17,7 @@
 int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
                           void *(*run)(void *data), void *data);
 int __wrap_pthread_join(pthread_t thread, void **ret_result);
+int __wrap_pthread_detach(pthread_t thread);
 int __wrap_pthread_setname_np(pthread_t thread, const char *name);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
@@ -41,6 +42,13 @@ int __wrap_pthread_join(pthread_t thread, void **ret_result)
     if (ret_result != NULL) {
         *ret_result = result;
     }
+    return 0;
+}
+
+/* The world ends what is left of it. */
+int __wrap_pthread_detach(pthread_t thread)
+{
+    (void)thread;
     return 0;
 }
 

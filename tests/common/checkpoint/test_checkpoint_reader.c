@@ -340,7 +340,7 @@ static void one_below_a_step_is_found(void **state)
 {
     struct checkpoint_reader *reader;
     struct texts texts = {"", ""};
-    struct checkpoint_place place = {*state, 200};
+    struct checkpoint_place place = {.folder = *state, .before = 200};
     sample_write_steps(*state, 2, two_steps, 2);
     assert_int_equal(checkpoint_open_before(&place, &reader, texts.error, sizeof(texts.error),
                                             texts.notes, sizeof(texts.notes)),

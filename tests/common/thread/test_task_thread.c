@@ -90,6 +90,43 @@ static void one_that_does_not_fit_is_refused(void **state)
     assert_int_equal(log.count, CAPACITY + 1);
 }
 
+/* The oldest stands anywhere in the ring when it gets more places. */
+static void a_queue_that_grows_keeps_the_order(void **state)
+{
+    (void)state;
+    for (uint32_t places = 1; places <= 4; places++) {
+        for (int before = 0; before < 4; before++) {
+            struct log log = {.count = 0};
+            const struct task_thread_options options = {.name = "tasks",
+                                                        .capacity = 9,
+                                                        .places = places,
+                                                        .task_bytes = sizeof(int),
+                                                        .run = run,
+                                                        .context = &log};
+            struct task_thread *thread;
+            sem_init(&log.begun, 0, 0);
+            sem_init(&log.go, 0, 0);
+            assert_int_equal(task_thread_create(&options, &thread), STATUS_OK);
+            for (int i = 0; i < before; i++) {
+                assert_true(task_thread_add(thread, &(int){1}));
+                assert_true(task_thread_await_queued(thread, PATIENCE_MS));
+            }
+            block(thread, &log);
+            for (int i = 1; i <= 9; i++) {
+                assert_int_equal(task_thread_room(thread), 10 - i);
+                assert_true(task_thread_add(thread, &i));
+            }
+            assert_false(task_thread_add(thread, &(int){1}));
+            sem_post(&log.go);
+            assert_true(task_thread_destroy(thread, PATIENCE_MS));
+            assert_int_equal(log.count, before + 10);
+            for (int i = 0; i <= 9; i++) {
+                assert_int_equal(log.tasks[before + i], i);
+            }
+        }
+    }
+}
+
 static void a_wait_for_one_that_hangs_ends(void **state)
 {
     (void)state;
@@ -156,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_are_run_in_their_order_and_before_the_end),
         cmocka_unit_test(one_that_does_not_fit_is_refused),
+        cmocka_unit_test(a_queue_that_grows_keeps_the_order),
         cmocka_unit_test(a_wait_for_one_that_hangs_ends),
         cmocka_unit_test(what_is_queued_later_is_not_waited_for),
         cmocka_unit_test(so_does_the_wait_for_its_end),

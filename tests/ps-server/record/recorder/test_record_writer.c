@@ -1,5 +1,5 @@
 /* Tests of a run folder that cannot be written to for a time, or is moved. */
-#include "ps-server/record/record_writer.h"
+#include "ps-server/record/recorder/record_writer.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/file_limit.h"
 #include "tests/support/common/temp_folder.h"
@@ -13,12 +13,31 @@
 // clang-format on
 #include <jansson.h>
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define PAD_BYTES 16384
+
+static bool is_short; // of memory
+
+// NOLINTBEGIN(readability-identifier-naming): the linker's names.
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+// NOLINTEND(readability-identifier-naming)
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    if (is_short) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return __real_calloc(count, size);
+}
 
 /* A ring of two that trains, and its run folder. */
 struct record {
@@ -295,6 +314,32 @@ static void the_run_of_another_job_is_refused(void **state)
     close_record(&record);
 }
 
+static void what_there_is_no_memory_for_is_named(void **state)
+{
+    (void)state;
+    for (int goes_on = 0; goes_on < 2; goes_on++) {
+        const struct record_job begun = {.workers = 2, .report_every = 1, .total_steps = 1000};
+        struct record record;
+        open_record(&record);
+        if (goes_on == 0) { // as if it had not begun
+            record_writer_destroy(record.writer);
+            const struct recorder_options options = {
+                .folder = record.folder, .job = &record.story.job, .goes_on = true};
+            assert_int_equal(record_writer_create(&options, &record.writer), STATUS_OK);
+        }
+        captured_log_begin();
+        is_short = true;
+        enum status status = goes_on == 1 ? record_writer_go_on(record.writer, record.folder, 1)
+                                          : record_writer_write_job(record.writer, &begun);
+        is_short = false;
+        (void)captured_log_end();
+        assert_int_not_equal(status, STATUS_OK);
+        assert_non_null(strstr(record_writer_error(record.writer), "metrics.jsonl"));
+        assert_non_null(strstr(record_writer_error(record.writer), "Cannot allocate memory"));
+        close_record(&record);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_has_taken_its_place_stays_as_it_is),
         cmocka_unit_test(lines_that_somebody_removes_begin_anew_and_it_is_said_once),
         cmocka_unit_test(the_run_of_another_job_is_refused),
+        cmocka_unit_test(what_there_is_no_memory_for_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

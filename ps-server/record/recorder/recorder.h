@@ -5,8 +5,8 @@
  * it cannot take of reports is added up meanwhile, and comes in longer lines. A call returns
  * STATUS_OK where the thread has yet to do its work; recorder_look and recorder_settle tell how
  * that went. */
-#ifndef PS_SERVER_RECORD_RECORDER_H
-#define PS_SERVER_RECORD_RECORDER_H
+#ifndef PS_SERVER_RECORD_RECORDER_RECORDER_H
+#define PS_SERVER_RECORD_RECORDER_RECORDER_H
 
 #include "common/base/status.h"
 #include "ps-server/coordinator/coordinator.h"

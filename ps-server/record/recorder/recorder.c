@@ -1,13 +1,13 @@
 /* Hands what is to be written to the record writer, which a thread calls. */
-#include "ps-server/record/recorder.h"
+#include "ps-server/record/recorder/recorder.h"
 
 #include "common/base/log.h"
 #include "common/thread/task_thread.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/job_record.h"
 #include "ps-server/record/metrics.h"
-#include "ps-server/record/metrics_file.h"
-#include "ps-server/record/record_writer.h"
+#include "ps-server/record/recorder/record_task.h"
+#include "ps-server/record/recorder/record_writer.h"
 #include "ps-server/record/summary.h"
 
 #include <assert.h>
@@ -16,41 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TASKS_MIN   1024 // that may wait: as many reports as other things
-#define ERROR_BYTES 512
-
-enum task_kind {
-    TASK_REMOVE_RESULTS,
-    TASK_GO_ON,
-    TASK_NOTE_RESTART,
-    TASK_JOB,
-    TASK_METRICS,
-    TASK_COMPLETE,
-    TASK_RESTORE,
-    TASK_TEST,
-    TASK_OTHER,
-    TASK_CLOSE_METRICS,
-    TASK_DETAILS,
-    TASK_END_TENSORBOARD,
-    TASK_SUMMARY,
-    TASK_FINISH,
-};
-
-struct task {
-    enum task_kind kind;
-    uint64_t step;
-    struct record_report report;
-    struct record_report *sums; // (sum_count), owned
-    uint32_t sum_count;
-    struct record_tests tests; // owned
-    bool is_completed;
-    char *from;                  // owned
-    struct history_entry *entry; // owned
-    struct record_job begun;     // owns its job
-    json_t *tree;                // owned
-    void (*work)(void *data);    // of TASK_OTHER
-    void *data;
-};
+#define TRAINING_MIN 512   // reports and evaluations that may wait; what more come are added up
+#define OTHERS_MAX   16384 // other things: some for each loss that a job goes on from
+#define ERROR_BYTES  512
 
 struct recorder {
     char folder[RECORDER_FOLDER_BYTES];
@@ -59,104 +27,30 @@ struct recorder {
     struct task_thread *thread;
     struct record_writer *writer; // the thread's
     uint32_t capacity;            // of its queue
+    uint32_t training;            // of that, for reports and evaluations
     struct record_report *held;   // (workers) without a place in the queue, owned
     bool has_tensorboard;         // otherwise nobody asks for evaluations
     struct record_tests tests;    // without a place in the queue, owned
     char error[ERROR_BYTES];      // what recorder_error says
 
     // Of a disk that takes long.
-    uint64_t done, moved_ms; // tasks, and when that changed last, or there were none
-    bool is_slow;            // it was said
+    struct task_watch watch;
+    bool is_slow; // it was said
 
     pthread_mutex_t mutex; // of what follows
     bool is_forsaken;      // the disk hangs, and is not waited for any more
     enum status status;    // of what failed first
     char failure[ERROR_BYTES];
-    enum task_kind doing; // the task that it is at, or was at last
+    enum record_task_kind doing; // the task that it is at, or was at last
 };
-
-static void task_finish(struct task *task)
-{
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was given away as const
-    free((void *)(uintptr_t)task->begun.job);
-    free(task->sums);
-    free(task->tests.list);
-    free(task->from);
-    free(task->entry);
-    json_decref(task->begun.tree);
-    json_decref(task->tree);
-}
-
-// The file that a task writes.
-static const char *const files[] = {
-    [TASK_REMOVE_RESULTS] = "summary.json",
-    [TASK_GO_ON] = METRICS_FILE,
-    [TASK_NOTE_RESTART] = HISTORY_FILE,
-    [TASK_JOB] = "job.json",
-    [TASK_METRICS] = METRICS_FILE,
-    [TASK_COMPLETE] = METRICS_FILE,
-    [TASK_RESTORE] = METRICS_FILE,
-    [TASK_TEST] = "tensorboard",
-    [TASK_OTHER] = "begin.json",
-    [TASK_CLOSE_METRICS] = METRICS_FILE,
-    [TASK_DETAILS] = "details.json",
-    [TASK_END_TENSORBOARD] = "tensorboard",
-    [TASK_SUMMARY] = "summary.json",
-    [TASK_FINISH] = JOB_RESERVE_NAME,
-};
-
-/* Whether it has no sense once something could not be written, which ends the job. */
-static bool is_of_training(enum task_kind kind)
-{
-    return kind == TASK_METRICS || kind == TASK_COMPLETE || kind == TASK_RESTORE ||
-           kind == TASK_TEST || kind == TASK_CLOSE_METRICS;
-}
-
-static enum status do_task(struct record_writer *writer, const struct task *task)
-{
-    switch (task->kind) {
-    case TASK_REMOVE_RESULTS:
-        return record_writer_remove_results(writer);
-    case TASK_GO_ON:
-        return record_writer_go_on(writer, task->from, task->step);
-    case TASK_NOTE_RESTART:
-        record_writer_note_restart(writer, task->entry);
-        return STATUS_OK;
-    case TASK_JOB:
-        return record_writer_write_job(writer, &task->begun);
-    case TASK_METRICS:
-        return record_writer_add_metrics(writer, &task->report);
-    case TASK_COMPLETE:
-        return record_writer_complete(writer, task->step, &task->report);
-    case TASK_RESTORE:
-        return record_writer_restore(writer, task->sums, task->sum_count);
-    case TASK_TEST:
-        return record_writer_add_tests(writer, &task->tests);
-    case TASK_OTHER:
-        task->work(task->data);
-        return STATUS_OK;
-    case TASK_CLOSE_METRICS:
-        return record_writer_close_metrics(writer);
-    case TASK_DETAILS:
-        return record_writer_write_details(writer, task->tree);
-    case TASK_END_TENSORBOARD:
-        return record_writer_end_tensorboard(writer, task->is_completed);
-    case TASK_SUMMARY:
-        return record_writer_write_summary(writer, task->tree);
-    case TASK_FINISH:
-        record_writer_destroy(writer);
-        return STATUS_OK;
-    }
-    return STATUS_OK;
-}
 
 /* Begins a task. False: it is not to be done any more. What others handed over ends its data. */
-static bool begin_task(struct recorder *recorder, enum task_kind kind)
+static bool begin_task(struct recorder *recorder, enum record_task_kind kind)
 {
     pthread_mutex_lock(&recorder->mutex);
     recorder->doing = kind;
-    bool is_in_vain = recorder->is_forsaken && kind != TASK_OTHER;
-    bool may_be_done = recorder->status == STATUS_OK || !is_of_training(kind);
+    bool is_in_vain = recorder->is_forsaken && kind != RECORD_TASK_OTHER;
+    bool may_be_done = recorder->status == STATUS_OK || !record_task_is_of_training(kind);
     pthread_mutex_unlock(&recorder->mutex);
     return may_be_done && !is_in_vain;
 }
@@ -175,14 +69,14 @@ static void note_failure(struct recorder *recorder, enum status status, const ch
 static void run_task(void *context, void *data)
 {
     struct recorder *recorder = context;
-    struct task *task = data;
+    struct record_task *task = data;
     if (begin_task(recorder, task->kind)) {
-        enum status status = do_task(recorder->writer, task);
+        enum status status = record_task_do(recorder->writer, task);
         if (status != STATUS_OK) {
             note_failure(recorder, status, record_writer_error(recorder->writer));
         }
     }
-    task_finish(task);
+    record_task_finish(task);
 }
 
 enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder)
@@ -196,13 +90,15 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     recorder->job = options->job;
     recorder->program = options->program;
     recorder->has_tensorboard = options->has_tensorboard;
-    recorder->capacity = TASKS_MIN + 4 * options->job->workers;
+    recorder->training = TRAINING_MIN + 2 * options->job->workers;
+    recorder->capacity = recorder->training + OTHERS_MAX;
     recorder->held = calloc(options->job->workers, sizeof(*recorder->held));
     enum status status = recorder->held != NULL ? record_writer_create(options, &recorder->writer)
                                                 : STATUS_NO_MEMORY;
     const struct task_thread_options thread = {.name = "records",
                                                .capacity = recorder->capacity,
-                                               .task_bytes = sizeof(struct task),
+                                               .places = recorder->training,
+                                               .task_bytes = sizeof(struct record_task),
                                                .run = run_task,
                                                .context = recorder};
     if (status == STATUS_OK) {
@@ -219,20 +115,57 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     return STATUS_OK;
 }
 
+/* There is no memory for what is to be written. */
+static enum status lack_memory(struct recorder *recorder, enum record_task_kind kind)
+{
+    char error[ERROR_BYTES];
+    snprintf(error, sizeof(error), "cannot write %.400s/%s: there is no memory for it",
+             recorder->folder, record_task_file(kind));
+    note_failure(recorder, STATUS_NO_MEMORY, error);
+    return STATUS_NO_MEMORY;
+}
+
+/* There is no place for a task: why not? */
+static enum status refuse(struct recorder *recorder, enum record_task_kind kind)
+{
+    char error[ERROR_BYTES];
+    if (recorder->is_forsaken) {
+        return STATUS_IO; // it was said
+    }
+    if (task_thread_room(recorder->thread) > 0) {
+        return lack_memory(recorder, kind);
+    }
+    snprintf(error, sizeof(error), "the disk hangs, and too much waits for it: %.300s/%s",
+             recorder->folder, record_task_file(kind));
+    note_failure(recorder, STATUS_IO, error);
+    return STATUS_IO;
+}
+
 /* Takes the task. */
-static enum status add(struct recorder *recorder, struct task *task)
+static enum status add(struct recorder *recorder, struct record_task *task)
 {
     if (!recorder->is_forsaken && task_thread_add(recorder->thread, task)) {
         return STATUS_OK;
     }
-    if (!recorder->is_forsaken) {
-        char error[ERROR_BYTES];
-        snprintf(error, sizeof(error), "the disk hangs, and too much waits for it: %.300s/%s",
-                 recorder->folder, files[task->kind]);
-        note_failure(recorder, STATUS_IO, error);
-    }
-    task_finish(task);
-    return STATUS_IO;
+    enum status status = refuse(recorder, task->kind);
+    record_task_finish(task);
+    return status;
+}
+
+/* Gives the disk up, which has not taken what waits for it: nothing is written any more. Logs. */
+static void forsake(struct recorder *recorder, uint64_t patience_ms)
+{
+    char error[ERROR_BYTES];
+    pthread_mutex_lock(&recorder->mutex);
+    enum record_task_kind doing = recorder->doing;
+    recorder->is_forsaken = true; // outside the mutex, this thread alone reads it
+    pthread_mutex_unlock(&recorder->mutex);
+    snprintf(error, sizeof(error),
+             "the disk hangs: it has not taken %.300s/%s in %.0f s; look whether it is there, or "
+             "its server",
+             recorder->folder, record_task_file(doing), (double)patience_ms / 1000);
+    log_error("%s", error);
+    note_failure(recorder, STATUS_IO, error);
 }
 
 bool recorder_destroy(struct recorder *recorder, uint64_t patience_ms)
@@ -240,8 +173,11 @@ bool recorder_destroy(struct recorder *recorder, uint64_t patience_ms)
     if (recorder == NULL) {
         return true;
     }
-    struct task finish = {.kind = TASK_FINISH};
+    struct record_task finish = {.kind = RECORD_TASK_FINISH};
     (void)add(recorder, &finish);
+    if (!recorder->is_forsaken && !task_thread_await_queued(recorder->thread, patience_ms)) {
+        forsake(recorder, patience_ms);
+    }
     if (!task_thread_destroy(recorder->thread, recorder->is_forsaken ? 0 : patience_ms) ||
         recorder->is_forsaken) {
         return false;
@@ -261,7 +197,7 @@ const char *recorder_error(struct recorder *recorder)
     return recorder->error;
 }
 
-static enum status status_of(struct recorder *recorder, enum task_kind *ret_doing)
+static enum status status_of(struct recorder *recorder, enum record_task_kind *ret_doing)
 {
     pthread_mutex_lock(&recorder->mutex);
     enum status status = recorder->status;
@@ -271,29 +207,26 @@ static enum status status_of(struct recorder *recorder, enum task_kind *ret_doin
 }
 
 /* Says that the disk takes long, or takes something again. */
-static void watch(struct recorder *recorder, enum task_kind doing, uint64_t now_ms,
+static void watch(struct recorder *recorder, enum record_task_kind doing, uint64_t now_ms,
                   uint64_t warn_ms)
 {
-    uint64_t done;
-    bool is_busy = task_thread_is_busy(recorder->thread, &done);
-    if (!is_busy || done != recorder->done || recorder->moved_ms == 0) {
-        recorder->done = done;
-        recorder->moved_ms = now_ms;
+    uint64_t idle_ms = task_watch_idle_ms(&recorder->watch, recorder->thread, now_ms);
+    if (idle_ms == 0) {
         if (recorder->is_slow) {
             log_warn("the disk takes the run folder %s again", recorder->folder);
         }
         recorder->is_slow = false;
-    } else if (!recorder->is_slow && now_ms >= recorder->moved_ms + warn_ms) {
+    } else if (!recorder->is_slow && idle_ms >= warn_ms) {
         recorder->is_slow = true;
         log_warn("the disk has taken nothing of %s/%s for %.0f s: it is overloaded, or hangs; "
                  "training goes on, and what is missing there is written as soon as it can be",
-                 recorder->folder, files[doing], (double)(now_ms - recorder->moved_ms) / 1000);
+                 recorder->folder, record_task_file(doing), (double)idle_ms / 1000);
     }
 }
 
 enum status recorder_look(struct recorder *recorder, uint64_t now_ms, uint64_t warn_ms)
 {
-    enum task_kind doing;
+    enum record_task_kind doing;
     enum status status = status_of(recorder, &doing);
     if (!recorder->is_forsaken) {
         watch(recorder, doing, now_ms, warn_ms);
@@ -303,66 +236,60 @@ enum status recorder_look(struct recorder *recorder, uint64_t now_ms, uint64_t w
 
 enum status recorder_settle(struct recorder *recorder, uint64_t patience_ms)
 {
-    enum task_kind doing;
+    enum record_task_kind doing;
     bool is_settled =
         !recorder->is_forsaken && task_thread_await_queued(recorder->thread, patience_ms);
     enum status status = status_of(recorder, &doing);
     if (is_settled || recorder->is_forsaken) {
         return status;
     }
-    char error[ERROR_BYTES];
-    snprintf(error, sizeof(error),
-             "the disk hangs: it has not taken %.300s/%s in %.0f s; look whether it is there, or "
-             "its server",
-             recorder->folder, files[doing], (double)patience_ms / 1000);
-    log_error("%s", error);
-    note_failure(recorder, STATUS_IO, error);
-    pthread_mutex_lock(&recorder->mutex);
-    recorder->is_forsaken = true; // outside the mutex, this thread alone reads it
-    pthread_mutex_unlock(&recorder->mutex);
+    forsake(recorder, patience_ms);
     return STATUS_IO;
 }
 
 enum status recorder_remove_results(struct recorder *recorder)
 {
-    return add(recorder, &(struct task){.kind = TASK_REMOVE_RESULTS});
+    return add(recorder, &(struct record_task){.kind = RECORD_TASK_REMOVE_RESULTS});
 }
 
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)
 {
-    struct task task = {.kind = TASK_GO_ON, .step = step, .from = strdup(from)};
+    struct record_task task = {.kind = RECORD_TASK_GO_ON, .step = step, .from = strdup(from)};
     memset(recorder->held, 0, recorder->job->workers * sizeof(*recorder->held));
     record_tests_cut(&recorder->tests, step);
-    return task.from != NULL ? add(recorder, &task) : STATUS_NO_MEMORY;
+    return task.from != NULL ? add(recorder, &task) : lack_memory(recorder, task.kind);
 }
 
 void recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
 {
-    struct task task = {.kind = TASK_NOTE_RESTART, .entry = malloc(sizeof(*entry))};
-    if (task.entry != NULL) {
-        *task.entry = *entry;
-        (void)add(recorder, &task);
+    struct record_task task = {.kind = RECORD_TASK_NOTE_RESTART, .entry = malloc(sizeof(*entry))};
+    if (task.entry == NULL) {
+        log_warn("there is no memory for a line of %s/" HISTORY_FILE, recorder->folder);
+        return;
     }
+    *task.entry = *entry;
+    (void)add(recorder, &task);
 }
 
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
-    struct task task = {.kind = TASK_JOB};
+    struct record_task task = {.kind = RECORD_TASK_JOB};
     struct record_job *begun = &task.begun;
+    if (coordinator->started_ms > 0) {
+        struct job *copy = malloc(sizeof(*copy));
+        if (copy == NULL) {
+            return lack_memory(recorder, task.kind);
+        }
+        *copy = *job;
+        begun->job = copy;
+    }
     begun->workers = job->workers;
     begun->report_every = job->report_every;
     begun->total_steps = job_total_steps(job, coordinator->train_samples);
     // Where its members were there before, they have told more to the one who wrote it.
     if (!coordinator->is_returned) {
         begun->tree = job_record_json(coordinator, recorder->job, recorder->program);
-    }
-    if (coordinator->started_ms > 0) {
-        struct job *copy = malloc(sizeof(*copy));
-        if (copy != NULL) {
-            *copy = *job;
-        }
-        begun->job = copy;
     }
     return add(recorder, &task);
 }
@@ -383,7 +310,8 @@ static struct record_report report_of(const struct coordinator *coordinator, uin
 
 static bool has_room_for_training(const struct recorder *recorder)
 {
-    return !recorder->is_forsaken && task_thread_room(recorder->thread) > recorder->capacity / 2;
+    uint32_t queued = recorder->capacity - task_thread_room(recorder->thread);
+    return !recorder->is_forsaken && queued < recorder->training;
 }
 
 /* Queues what is held of a rank, if there is room for it. */
@@ -393,7 +321,7 @@ static enum status queue_held(struct recorder *recorder, uint32_t rank)
     if (!held->is_there || !has_room_for_training(recorder)) {
         return STATUS_OK;
     }
-    struct task task = {.kind = TASK_METRICS, .report = *held};
+    struct record_task task = {.kind = RECORD_TASK_METRICS, .report = *held};
     *held = (struct record_report){.is_there = false};
     return add(recorder, &task);
 }
@@ -411,9 +339,9 @@ enum status recorder_add_metrics(struct recorder *recorder, const struct coordin
 enum status recorder_complete(struct recorder *recorder, const struct coordinator *coordinator,
                               uint32_t rank, const struct message *message, uint64_t now_ms)
 {
-    struct task task = {.kind = TASK_COMPLETE,
-                        .step = generation_begin_step(coordinator),
-                        .report = report_of(coordinator, rank, message, now_ms)};
+    struct record_task task = {.kind = RECORD_TASK_COMPLETE,
+                               .step = generation_begin_step(coordinator),
+                               .report = report_of(coordinator, rank, message, now_ms)};
     return add(recorder, &task);
 }
 
@@ -421,11 +349,11 @@ enum status recorder_restore(struct recorder *recorder, const struct coordinator
                              uint64_t step, uint64_t now_ms)
 {
     const struct results *results = &coordinator->results;
-    struct task task = {.kind = TASK_RESTORE,
-                        .sum_count = results->worker_count,
-                        .sums = calloc(results->worker_count, sizeof(*task.sums))};
+    struct record_task task = {.kind = RECORD_TASK_RESTORE,
+                               .sum_count = results->worker_count,
+                               .sums = calloc(results->worker_count, sizeof(*task.sums))};
     if (task.sums == NULL) {
-        return STATUS_NO_MEMORY;
+        return lack_memory(recorder, task.kind);
     }
     for (uint32_t i = 0; i < results->worker_count; i++) {
         task.sums[i] = (struct record_report){.rank = i,
@@ -442,7 +370,7 @@ static enum status queue_tests(struct recorder *recorder)
     if (recorder->tests.count == 0 || !has_room_for_training(recorder)) {
         return STATUS_OK;
     }
-    struct task task = {.kind = TASK_TEST, .tests = recorder->tests};
+    struct record_task task = {.kind = RECORD_TASK_TEST, .tests = recorder->tests};
     recorder->tests = (struct record_tests){0};
     return add(recorder, &task);
 }
@@ -459,19 +387,20 @@ enum status recorder_add_period(struct recorder *recorder, const struct coordina
         .step = results_period_end(results, coordinator->job, coordinator->train_samples, period),
         .accuracy = results_accuracy(results, period),
         .loss = of->test_loss_sum / (double)of->test_images};
-    enum status status = record_tests_add(&recorder->tests, &test);
-    return status == STATUS_OK ? queue_tests(recorder) : status;
+    return record_tests_add(&recorder->tests, &test) == STATUS_OK
+               ? queue_tests(recorder)
+               : lack_memory(recorder, RECORD_TASK_TEST);
 }
 
 bool recorder_do(struct recorder *recorder, void (*work)(void *data), void *data)
 {
-    struct task task = {.kind = TASK_OTHER, .work = work, .data = data};
+    struct record_task task = {.kind = RECORD_TASK_OTHER, .work = work, .data = data};
     return add(recorder, &task) == STATUS_OK;
 }
 
 enum status recorder_close_metrics(struct recorder *recorder)
 {
-    struct task task = {.kind = TASK_CLOSE_METRICS};
+    struct record_task task = {.kind = RECORD_TASK_CLOSE_METRICS};
     enum status status = queue_tests(recorder);
     for (uint32_t i = 0; i < recorder->job->workers && status == STATUS_OK; i++) {
         status = queue_held(recorder, i);
@@ -481,20 +410,21 @@ enum status recorder_close_metrics(struct recorder *recorder)
 
 enum status recorder_write_details(struct recorder *recorder, const struct coordinator *coordinator)
 {
-    struct task task = {.kind = TASK_DETAILS, .tree = summary_details_json(coordinator)};
+    struct record_task task = {.kind = RECORD_TASK_DETAILS,
+                               .tree = summary_details_json(coordinator)};
     return add(recorder, &task);
 }
 
 enum status recorder_end_tensorboard(struct recorder *recorder,
                                      const struct coordinator *coordinator)
 {
-    struct task task = {.kind = TASK_END_TENSORBOARD,
-                        .is_completed = coordinator->verdict == STATUS_OK};
+    struct record_task task = {.kind = RECORD_TASK_END_TENSORBOARD,
+                               .is_completed = coordinator->verdict == STATUS_OK};
     return add(recorder, &task);
 }
 
 enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
 {
-    struct task task = {.kind = TASK_SUMMARY, .tree = summary_json(coordinator)};
+    struct record_task task = {.kind = RECORD_TASK_SUMMARY, .tree = summary_json(coordinator)};
     return add(recorder, &task);
 }

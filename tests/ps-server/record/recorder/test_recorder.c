@@ -1,5 +1,5 @@
 /* Tests of a run folder whose disk hangs: the thread that writes to it is held. */
-#include "ps-server/record/recorder.h"
+#include "ps-server/record/recorder/recorder.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/ps-server/coordinator_story.h"
@@ -12,10 +12,13 @@
 // clang-format on
 #include <jansson.h>
 
+#include <errno.h>
 #include <glob.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +26,23 @@
 #define PATIENCE_MS 600000 // that no test needs
 #define WARN_MS     UINT64_C(10000)
 #define MANY        5000 // reports or evaluations, more than the queue takes
+#define LOSSES      1200 // that a job has gone on from, more than there are places at first
+
+static atomic_bool is_short; // of memory
+
+// NOLINTBEGIN(readability-identifier-naming): the linker's names.
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+// NOLINTEND(readability-identifier-naming)
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    if (is_short) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return __real_calloc(count, size);
+}
 
 /* A ring of two that trains, and its run folder. */
 struct record {
@@ -246,6 +266,77 @@ static void a_disk_that_hangs_is_named_once_and_that_it_is_back(void **state)
     close_record(&record);
 }
 
+/* Each is a promise: details.json tells of them, and a coordinator that takes over goes by them. */
+static void any_number_of_losses_may_be_noted_meanwhile(void **state)
+{
+    (void)state;
+    struct record record;
+    open_record(&record, false);
+    for (uint32_t i = 1; i <= LOSSES; i++) {
+        const struct history_entry entry = {.is_whole = true, .reason = "why", .restarts = i};
+        recorder_note_restart(record.recorder, &entry);
+    }
+    assert_int_equal(recorder_look(record.recorder, 1, WARN_MS), STATUS_OK);
+    report(&record, 0, 1);
+    settle(&record);
+    json_t *noted = history_json(record.folder);
+    assert_int_equal(json_array_size(noted), LOSSES);
+    json_decref(noted);
+    assert_int_equal(read_lines(&record, (json_int_t[]){1, 0}), 1);
+    close_record(&record);
+}
+
+static void do_nothing(void *data)
+{
+    (void)data;
+}
+
+static void what_is_too_much_to_wait_is_named(void **state)
+{
+    (void)state;
+    struct record record;
+    open_record(&record, false);
+    while (recorder_do(record.recorder, do_nothing, NULL)) {
+    }
+    assert_int_equal(recorder_look(record.recorder, 1, WARN_MS), STATUS_IO);
+    assert_non_null(strstr(recorder_error(record.recorder), "too much waits for it"));
+    sem_post(&record.go);
+    assert_int_equal(recorder_settle(record.recorder, PATIENCE_MS), STATUS_IO);
+    close_record(&record);
+}
+
+static void what_there_is_no_memory_for_is_named(void **state)
+{
+    (void)state;
+    struct record record;
+    open_record(&record, false);
+    is_short = true;
+    enum status restored = recorder_restore(record.recorder, &record.story.coordinator, 1, WARN_MS);
+    is_short = false;
+    assert_int_equal(restored, STATUS_NO_MEMORY);
+    assert_non_null(strstr(recorder_error(record.recorder), "there is no memory"));
+    assert_non_null(strstr(recorder_error(record.recorder), "metrics.jsonl"));
+    sem_post(&record.go);
+    assert_int_equal(recorder_settle(record.recorder, PATIENCE_MS), STATUS_NO_MEMORY);
+    close_record(&record);
+}
+
+/* Nobody has settled it, as when the job has never begun. */
+static void an_end_that_waits_in_vain_says_so(void **state)
+{
+    (void)state;
+    static struct record record;
+    open_record(&record, false);
+    captured_log_begin();
+    bool is_ended = recorder_destroy(record.recorder, 1);
+    const char *log = captured_log_end();
+    assert_false(is_ended);
+    assert_non_null(strstr(log, "the disk hangs"));
+    assert_non_null(strstr(log, record.folder));
+    coordinator_finish(&record.story.coordinator);
+    temp_folder_destroy(record.top);
+}
+
 /* What the thread has stays with it until the process ends. */
 static void the_end_waits_for_a_bounded_time_and_names_the_file(void **state)
 {
@@ -303,6 +394,10 @@ int main(void)
         cmocka_unit_test(evaluations_that_nobody_asks_for_do_not_wait),
         cmocka_unit_test(any_number_of_evaluations_may_wait),
         cmocka_unit_test(a_disk_that_hangs_is_named_once_and_that_it_is_back),
+        cmocka_unit_test(any_number_of_losses_may_be_noted_meanwhile),
+        cmocka_unit_test(what_is_too_much_to_wait_is_named),
+        cmocka_unit_test(what_there_is_no_memory_for_is_named),
+        cmocka_unit_test(an_end_that_waits_in_vain_says_so),
         cmocka_unit_test(the_end_waits_for_a_bounded_time_and_names_the_file),
         cmocka_unit_test(a_disk_that_is_back_too_late_gets_nothing),
     };

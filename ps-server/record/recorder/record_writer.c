@@ -1,5 +1,5 @@
 /* Writes the files of a run folder: job.json, metrics.jsonl, details.json and summary.json. */
-#include "ps-server/record/record_writer.h"
+#include "ps-server/record/recorder/record_writer.h"
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
@@ -237,7 +237,7 @@ static enum status keep_lines(struct record_writer *writer, const char *from, ui
     path_of(writer, METRICS_FILE, path);
     metrics_file_close(&writer->file);
     if (kept == NULL) {
-        return STATUS_NO_MEMORY;
+        return refuse_file(writer, path); // errno says that there is no memory
     }
     if (continuation_begin(from, writer->folder, step, count, kept) != STATUS_OK ||
         metrics_file_open(&writer->file, path, true) != STATUS_OK) {
@@ -295,9 +295,12 @@ enum status record_writer_write_job(struct record_writer *writer, const struct r
 {
     enum status status =
         begun->tree == NULL ? STATUS_OK : write_json(writer, "job.json", begun->tree);
-    if (status == STATUS_OK && writer->metrics.lines == NULL) {
-        status =
-            metrics_init(&writer->metrics, begun->workers, begun->report_every, begun->total_steps);
+    if (status == STATUS_OK && writer->metrics.lines == NULL &&
+        metrics_init(&writer->metrics, begun->workers, begun->report_every, begun->total_steps) !=
+            STATUS_OK) {
+        char path[PATH_BYTES];
+        path_of(writer, METRICS_FILE, path);
+        return refuse_file(writer, path); // errno says that there is no memory
     }
     if (status != STATUS_OK || !writer->has_tensorboard || writer->tensorboard != NULL ||
         writer->has_lost_tensorboard || begun->job == NULL) {

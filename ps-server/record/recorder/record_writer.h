@@ -3,13 +3,13 @@
  *
  * Belongs to the thread of a recorder, since each call may wait for the disk. So it knows nothing
  * of the coordinator but what it is given. */
-#ifndef PS_SERVER_RECORD_RECORD_WRITER_H
-#define PS_SERVER_RECORD_RECORD_WRITER_H
+#ifndef PS_SERVER_RECORD_RECORDER_RECORD_WRITER_H
+#define PS_SERVER_RECORD_RECORDER_RECORD_WRITER_H
 
 #include "common/base/status.h"
 #include "common/channel/wire.h"
 #include "ps-server/record/history.h"
-#include "ps-server/record/recorder.h"
+#include "ps-server/record/recorder/recorder.h"
 
 #include <jansson.h>
 

@@ -1,0 +1,214 @@
+/* Looks for the checkpoint on a thread of its own, since the disk may hang. */
+#include "ps-server/checkpoint/origin.h"
+
+#include "common/base/log.h"
+#include "common/thread/task_thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_BYTES  4200
+#define NOTES_BYTES 4096
+#define ERROR_BYTES 1024
+#define LOOK_MS     250 // between looks at how far it is
+
+/* The thread's until it has ended: if that hangs, it has all that it needs. */
+struct search {
+    struct job job;
+    char resume[PATH_BYTES], folder[PATH_BYTES];
+    struct origin_options options; // of the three above
+    struct origin found;
+    uint32_t passed_over; // checkpoints on the way to it
+    enum status status;
+    _Atomic uint64_t read_bytes;
+};
+
+/* `notes` has a line for each checkpoint that was passed over. */
+static void note_passed_over(struct search *search, const char *notes)
+{
+    while (*notes != '\0') {
+        size_t size = strcspn(notes, "\n");
+        log_warn("%.*s", (int)size, notes);
+        notes += size + (notes[size] == '\n');
+        search->passed_over++;
+    }
+}
+
+/* The newest one in `folder` below a step. */
+static enum status open_below(struct search *search, const char *folder, uint64_t before,
+                              char ret_error[ERROR_BYTES])
+{
+    const struct checkpoint_place place = {folder, before, &search->read_bytes};
+    char notes[NOTES_BYTES] = "";
+    enum status status = checkpoint_open_before(&place, &search->found.reader, ret_error,
+                                                ERROR_BYTES, notes, sizeof(notes));
+    note_passed_over(search, notes);
+    return status;
+}
+
+static enum status read_part(struct search *search, char ret_error[ERROR_BYTES])
+{
+    struct origin *found = &search->found;
+    return job_part_read(checkpoint_job_part(found->reader), search->options.job,
+                         checkpoint_step(found->reader), &found->part, ret_error, ERROR_BYTES);
+}
+
+static enum status refuse(const struct search *search, const char *error)
+{
+    log_error("cannot resume from %s: %s", checkpoint_path(search->found.reader), error);
+    return STATUS_INVALID;
+}
+
+/* Opens the checkpoint before the open one in its place, if there is one that this job can go on
+ * from. Otherwise the open one stays, and what it was refused for is still the reason. */
+static bool step_back(struct search *search)
+{
+    struct checkpoint_reader *last = search->found.reader;
+    char error[ERROR_BYTES] = "";
+    if (open_below(search, search->options.resume, checkpoint_step(last), error) != STATUS_OK) {
+        return false;
+    }
+    if (read_part(search, error) != STATUS_OK) {
+        checkpoint_reader_close(search->found.reader);
+        search->found.reader = last;
+        return false;
+    }
+    checkpoint_reader_close(last);
+    return true;
+}
+
+/* Of the folder that the user has named. A job that was lost between its last checkpoint and its
+ * result goes on from the checkpoint before that. */
+static enum status open_named(struct search *search)
+{
+    char error[ERROR_BYTES] = "";
+    enum status status = open_below(search, search->options.resume, UINT64_MAX, error);
+    if (status != STATUS_OK) {
+        log_error("cannot resume: %s", error);
+        return STATUS_INVALID;
+    }
+    status = read_part(search, error);
+    if (status == STATUS_END_OF_DATA && search->options.was_lost && step_back(search)) {
+        status = STATUS_OK;
+    }
+    return status == STATUS_OK ? status : refuse(search, error);
+}
+
+/* Of the job's own folder, if there is a whole one: *ret_has_some. A job that was lost between its
+ * last checkpoint and its result goes on from the checkpoint before that. */
+static enum status open_own(struct search *search, bool *ret_has_some)
+{
+    const struct origin_options *options = &search->options;
+    char error[ERROR_BYTES] = "";
+    uint64_t before = UINT64_MAX;
+    while (open_below(search, options->folder, before, error) == STATUS_OK) {
+        enum status status = read_part(search, error);
+        bool is_complete = status == STATUS_END_OF_DATA;
+        *ret_has_some = status == STATUS_OK || !is_complete || options->was_completed;
+        if (*ret_has_some) {
+            return status == STATUS_OK || is_complete ? status : refuse(search, error);
+        }
+        before = checkpoint_step(search->found.reader);
+        checkpoint_reader_close(search->found.reader);
+        search->found.reader = NULL;
+    }
+    *ret_has_some = false;
+    return STATUS_OK;
+}
+
+static void run_search(void *context, void *task)
+{
+    struct search *search = context;
+    bool has_some = false;
+    (void)task;
+    search->status = search->options.goes_on ? open_own(search, &has_some) : STATUS_OK;
+    if (!has_some && search->options.resume[0] != '\0') {
+        search->status = open_named(search);
+    }
+}
+
+/* Says that the disk takes long, and judges that it hangs. False: it does. */
+static bool await(const struct search *search, struct task_thread *thread)
+{
+    const struct job *job = &search->job;
+    const char *folder = search->options.goes_on ? search->folder : search->resume;
+    uint64_t read_bytes = 0, idle_ms = 0;
+    bool is_slow = false;
+    while (!task_thread_await_queued(thread, LOOK_MS)) {
+        bool has_moved = search->read_bytes != read_bytes;
+        read_bytes = search->read_bytes;
+        idle_ms = has_moved ? 0 : idle_ms + LOOK_MS;
+        if (!is_slow && (double)idle_ms >= 1000 * job->stall_warn) {
+            is_slow = true;
+            log_warn("the disk has given nothing of the checkpoint in %s for %.0f s: it is "
+                     "overloaded, or hangs; the job waits for it",
+                     folder, (double)idle_ms / 1000);
+        }
+        if ((double)idle_ms >= 500 * job->stall_fail) {
+            log_error("the disk hangs: it has given nothing of the checkpoint in %s for %.0f s; "
+                      "look whether it is there, or its server",
+                      folder, (double)idle_ms / 1000);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Has the thread do it. STATUS_IO: it has not, and has the search until the process ends. */
+static enum status run(struct search *search)
+{
+    static const char task = 0;
+    const struct task_thread_options options = {.name = "resuming",
+                                                .capacity = 1,
+                                                .task_bytes = sizeof(task),
+                                                .run = run_search,
+                                                .context = search};
+    struct task_thread *thread;
+    enum status status = task_thread_create(&options, &thread);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    (void)task_thread_add(thread, &task); // there is a place for it
+    bool is_done = await(search, thread);
+    return task_thread_destroy(thread, is_done ? UINT32_MAX : 0) ? STATUS_OK : STATUS_IO;
+}
+
+void origin_finish(struct origin *origin)
+{
+    checkpoint_reader_close(origin->reader);
+    job_part_finish(&origin->part);
+    *origin = (struct origin){.reader = NULL};
+}
+
+enum status origin_find(const struct origin_options *options, struct origin *ret_origin)
+{
+    *ret_origin = (struct origin){.reader = NULL};
+    if (!options->goes_on && options->resume[0] == '\0') {
+        return STATUS_OK;
+    }
+    struct search *search = calloc(1, sizeof(*search));
+    if (search == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    search->job = *options->job;
+    snprintf(search->resume, sizeof(search->resume), "%s", options->resume);
+    snprintf(search->folder, sizeof(search->folder), "%s", options->folder);
+    search->options = *options;
+    search->options.job = &search->job;
+    search->options.resume = search->resume;
+    search->options.folder = search->folder;
+    enum status status = run(search);
+    if (status == STATUS_IO) {
+        return status; // which leaves it to the thread
+    }
+    status = status == STATUS_OK ? search->status : status;
+    if (status == STATUS_OK) {
+        search->found.part.resume.passed_over = search->passed_over;
+        *ret_origin = search->found;
+    } else {
+        origin_finish(&search->found);
+    }
+    free(search);
+    return status;
+}

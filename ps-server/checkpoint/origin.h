@@ -1,0 +1,35 @@
+/* The checkpoint on the disk that a job goes on from. */
+#ifndef PS_SERVER_CHECKPOINT_ORIGIN_H
+#define PS_SERVER_CHECKPOINT_ORIGIN_H
+
+#include "common/base/status.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/job/job.h"
+#include "ps-server/checkpoint/job_part.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct origin_options {
+    const struct job *job; // resolved; borrowed for the call, as the rest is
+    const char *resume;    // folder to go on from; "": the job begins
+    const char *folder;    // run folder; "" for none
+    bool goes_on;          // from the folder's newest checkpoint, before resume, if it has one
+    bool was_completed;    // the run in the folder
+    bool was_lost;         // the run in `resume`: it has begun, and was not completed
+};
+
+/* Zeroed: there is none, and the job begins. */
+struct origin {
+    struct checkpoint_reader *reader; // owned
+    struct job_part part;             // owned
+};
+
+/* Opens the checkpoint, and checks that it is whole and of this job. A thread does that, for which
+ * this waits as long as it gets on: a disk that gives nothing for half of --stall-fail hangs, which
+ * is STATUS_IO. Logs. STATUS_END_OF_DATA, without a word: it goes on in a folder in which nothing
+ * is left to do. */
+enum status origin_find(const struct origin_options *options, struct origin *ret_origin);
+void origin_finish(struct origin *origin);
+
+#endif
