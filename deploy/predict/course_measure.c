@@ -13,15 +13,16 @@ static enum status step(struct course *course)
                                                             : engine_step(course->engine);
 }
 
-/* Until all workers have made so many steps and begin the next, or all servers so many updates. */
-static enum status go_on(struct course *course, uint64_t steps)
+/* Until all workers have made so many steps and begin the next, or all servers so many updates; no
+ * further than to a time. */
+static enum status go_on(struct course *course, uint64_t steps, double end_s)
 {
     enum status status = STATUS_OK;
     bool counts_updates = course_has_backup(course);
     const uint64_t *done = counts_updates ? &course->updates : &course->begun;
     uint64_t wanted = counts_updates ? steps / course->round_steps * course->shards
                                      : (steps + 1) * course->simulated;
-    while (*done < wanted && status == STATUS_OK) {
+    while (*done < wanted && status == STATUS_OK && engine_now(course->engine) <= end_s) {
         status = step(course);
     }
     return status;
@@ -120,6 +121,13 @@ static double late_each(const struct course *course)
     return own > 0 ? (double)course->whole_job->backup / own : 1;
 }
 
+/* When steps have taken longer than they may; that much more is rounding. */
+static double end_of(const struct prediction_extent *extent, double began_s, uint32_t counted)
+{
+    return extent->step_s_max > 0 ? began_s + extent->step_s_max * counted * (1 + 1e-9)
+                                  : (double)INFINITY;
+}
+
 static enum status count_steps(struct course *course, uint32_t warm, uint32_t counted,
                                double *counts, struct prediction *ret_prediction)
 {
@@ -127,7 +135,7 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
     for (uint32_t w = 0; w < course->simulated; w++) {
         course_begin_step(course, w);
     }
-    enum status status = go_on(course, warm);
+    enum status status = go_on(course, warm, (double)INFINITY);
     if (status != STATUS_OK) {
         return status;
     }
@@ -136,7 +144,7 @@ static enum status count_steps(struct course *course, uint32_t warm, uint32_t co
     course->lead_max = 0;
     double began_s = engine_now(course->engine);
     read_counts(course, counts);
-    status = go_on(course, (uint64_t)warm + counted);
+    status = go_on(course, (uint64_t)warm + counted, end_of(course->extent, began_s, counted));
     if (status != STATUS_OK) {
         return status;
     }

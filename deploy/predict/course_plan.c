@@ -347,30 +347,37 @@ static const uint32_t samples[] = {
     [REDUCTION_RACES] = 128,
 };
 
-/* Of halving, where only what a cost changes counts. A step of a smaller sample is further off, but
- * with and without the cost in the same direction. */
-#define SAMPLE_COMPARED 64
+/* Where only what a cost changes counts. A step of a smaller sample is further off, but with and
+ * without the cost in the same direction. */
+#define SAMPLE_HALVING_COMPARED 64
+#define SAMPLE_DIRECT_COMPARED  32
 
 #define SAMPLES_MAX 512 // workers, where a smaller sample is too far off
 
 #define SAMPLE_BESIDE 128 // of ps-sync with servers beside workers
 #define SAMPLE_DIRECT 64  // of workers that add up directly, where hosts are unlike for them
 
-/* Whether a smaller sample will do. */
-static bool is_rough(const struct course *course)
-{
-    return course->extent->is_compared && course_reduction_kind(course) == REDUCTION_HALVING;
-}
-
-static uint32_t wanted_sample(const struct course *course)
+static uint32_t usual_sample(const struct course *course)
 {
     enum reduction_kind kind = course_reduction_kind(course);
     bool is_beside = kind == REDUCTION_SYNC &&
                      sample_is_beside(course->job->workers, course->parts, course->hosts);
-    return is_beside            ? SAMPLE_BESIDE
-           : needs_many(course) ? SAMPLE_DIRECT
-           : is_rough(course)   ? SAMPLE_COMPARED
-                                : samples[kind];
+    return is_beside ? SAMPLE_BESIDE : needs_many(course) ? SAMPLE_DIRECT : samples[kind];
+}
+
+/* Whether a smaller sample will do. */
+static bool is_rough(const struct course *course)
+{
+    bool is_halving = course_reduction_kind(course) == REDUCTION_HALVING;
+    return course->extent->is_compared &&
+           (is_halving || (course_is_direct(course) && have_cores_or_racks(course)));
+}
+
+static uint32_t wanted_sample(const struct course *course)
+{
+    return !is_rough(course)          ? usual_sample(course)
+           : course_is_direct(course) ? SAMPLE_DIRECT_COMPARED
+                                      : SAMPLE_HALVING_COMPARED;
 }
 
 /* Whether a larger sample is looked at than one that is so far off: with backup workers, which it
@@ -383,7 +390,7 @@ static bool wants_larger(const struct course *course, double error)
     }
     return course->job->backup > 0 ? error > PREDICTION_ERROR_MAX && sample + 1 < SAMPLES_MAX
                                    : is_rough(course) && error > course->extent->error_max &&
-                                         sample < samples[REDUCTION_HALVING];
+                                         sample < usual_sample(course);
 }
 
 /* How far off the best sample is. */

@@ -33,6 +33,8 @@ struct prediction_extent {
     bool is_compared;       // with another that is made likewise: fewer workers may stand for all
     double *link_bytes;     // (network.link_count) gets what goes over each link in a step, NAN
                             // where nobody who was simulated uses it; borrowed. NULL: not wanted
+    double step_s_max;      // who asks has no use for longer steps: step_s, the only figure then,
+                            // is more than this, and less than what they take. 0: any
     double memory_max;      // bytes that messages on their way may take; 0: PREDICTION_MEMORY_MAX
     bool is_quiet;          // does not log that they take more
 };

@@ -9,8 +9,9 @@ static double waiting_bytes(const struct flows *flows, const struct link_state *
     double bytes = 0;
     for (uint32_t i = 0; i < link->count; i++) {
         const struct flow_class *class = &flows->classes[link->classes[i]];
-        double served = class->served + class->rate * (now - class->since);
-        bytes += class->ends - class->count * served;
+        const struct flow_pace *pace = &flows->paces[link->classes[i]];
+        double served = class->served + pace->rate * (now - class->since);
+        bytes += class->ends - pace->count * served;
     }
     return bytes;
 }

@@ -17,9 +17,20 @@
 #define ROUNDS_MAX 16   // then all take part that are connected
 
 /* Of so many flows of a class: those that they stand for. */
-static double weigh(const struct flow_class *class, double count)
+static double weigh(const struct flow_pace *pace, double count)
 {
-    return count * class->each;
+    return count * pace->each;
+}
+
+static bool takes_part(const struct flows *flows, const struct flow_pace *pace)
+{
+    return (pace->mark | 1) == (flows->mark | 1);
+}
+
+/* Whether it takes part, and has no rate yet. */
+static bool is_unfrozen(const struct flows *flows, const struct flow_pace *pace)
+{
+    return pace->mark == flows->mark;
 }
 
 static void note(struct flows *flows, struct list *list, uint32_t index)
@@ -45,6 +56,7 @@ static void open_link(struct flows *flows, uint32_t index)
 {
     if (!is_open(flows, &flows->links[index])) {
         flows->links[index].opened = flows->mark;
+        flows->links[index].has_newcomers = true;
         note(flows, &flows->open, index);
     }
 }
@@ -52,17 +64,19 @@ static void open_link(struct flows *flows, uint32_t index)
 /* A class that may have another rate now. What it leaves, others at its bottleneck may have. */
 static void take_part(struct flows *flows, uint32_t index)
 {
-    struct flow_class *class = &flows->classes[index];
-    if (class->mark == flows->mark) {
+    const struct flow_class *class = &flows->classes[index];
+    struct flow_pace *pace = &flows->paces[index];
+    if (takes_part(flows, pace)) {
         return;
     }
-    class->mark = flows->mark;
+    pace->mark = flows->mark;
     note(flows, &flows->sharing, index);
     for (uint32_t i = 0; i < class->link_count; i++) {
         reach(flows, class->links[i]);
+        flows->links[class->links[i]].has_newcomers = true;
     }
-    if (class->limit != FLOW_LIMIT_NONE) {
-        open_link(flows, class->limit);
+    if (pace->limit != FLOW_LIMIT_NONE) {
+        open_link(flows, pace->limit);
     }
 }
 
@@ -70,7 +84,7 @@ static void take_part(struct flows *flows, uint32_t index)
 static void take_above(struct flows *flows, const struct link_state *link, double rate)
 {
     for (uint32_t i = 0; i < link->count; i++) {
-        if (flows->classes[link->classes[i]].rate > rate * (1 + TOLERANCE)) {
+        if (flows->paces[link->classes[i]].rate > rate * (1 + TOLERANCE)) {
             take_part(flows, link->classes[i]);
         }
     }
@@ -83,7 +97,7 @@ static void take_limited(struct flows *flows, uint32_t first)
         uint32_t index = flows->open.items[o];
         const struct link_state *link = &flows->links[index];
         for (uint32_t i = 0; i < link->count && link->limited > 0; i++) {
-            if (flows->classes[link->classes[i]].limit == index) {
+            if (flows->paces[link->classes[i]].limit == index) {
                 take_part(flows, link->classes[i]);
             }
         }
@@ -102,41 +116,42 @@ static void take_everybody(struct flows *flows)
 /* The classes that changed, and those whose bottleneck is at their links. */
 static void begin_sharing(struct flows *flows)
 {
-    flows->mark++;
+    flows->mark += 2;
     flows->sharing.count = flows->reached.count = flows->open.count = 0;
     for (uint32_t i = 0; i < flows->dirty.count; i++) {
         uint32_t index = flows->dirty.items[i];
         struct flow_class *class = &flows->classes[index];
-        double more = class->rate * weigh(class, (double)class->count - class->shared_count);
-        bool has_changed = class->count != class->shared_count;
+        const struct flow_pace *pace = &flows->paces[index];
+        double more = pace->rate * weigh(pace, (double)pace->count - class->shared_count);
+        bool has_changed = pace->count != class->shared_count;
         for (uint32_t j = 0; j < class->link_count && has_changed; j++) {
             flows->links[class->links[j]].load += more;
             reach(flows, class->links[j]);
             open_link(flows, class->links[j]);
         }
-        if (class->count > 0 && has_changed) {
+        if (pace->count > 0 && has_changed) {
             take_part(flows, index);
-        } else if (class->count == 0) {
+        } else if (pace->count == 0) {
             flows_leave_links(flows, index);
         }
         class->is_dirty = false;
-        class->shared_count = class->count;
+        class->shared_count = pace->count;
     }
     flows->dirty.count = 0;
     take_limited(flows, 0);
 }
 
 /* What each unfrozen flow of a link may have, by this link. */
-static double share_of(const struct link_state *link)
+static double share_of(const struct link_room *room)
 {
-    return link->free > 0 ? link->free / link->sharers : 0;
+    return room->free > 0 ? room->free / room->sharers : 0;
 }
 
 static void note_share(struct flows *flows, uint32_t index)
 {
     struct share_heap *unfilled = &flows->unfilled;
-    const struct link_state *link = &flows->links[index];
-    if (link->unfrozen == 0) {
+    const struct link_room *room = &flows->links[index].now;
+    if (room->unfrozen == 0) {
         return;
     }
     if (!array_has_room((void **)&unfilled->items, unfilled->count, &unfilled->room,
@@ -144,48 +159,58 @@ static void note_share(struct flows *flows, uint32_t index)
         flows->is_out_of_memory = true;
         return;
     }
-    const struct link_share item = {{share_of(link), index}, index};
+    const struct link_share item = {{share_of(room), index}, index};
     heap_add(unfilled->items, &unfilled->count, &item, sizeof(item));
 }
 
-/* What flows that do not take part leave of the open links. */
+/* What flows that do not take part leave of a link. */
+static void empty_link(const struct flows *flows, struct link_state *link)
+{
+    struct link_room room = {.free = link->bandwidth};
+    link->load = 0; // without what rounding has left in it
+    for (uint32_t i = 0; i < link->count; i++) {
+        const struct flow_pace *pace = &flows->paces[link->classes[i]];
+        bool is_filled = takes_part(flows, pace);
+        double sharers = weigh(pace, pace->count), load = pace->rate * sharers;
+        room.unfrozen += is_filled ? pace->count : 0;
+        room.sharers += is_filled ? sharers : 0;
+        room.free -= is_filled ? 0 : load;
+        link->load += load;
+    }
+    link->empty = room;
+    link->has_newcomers = false;
+}
+
+/* Those that do not take part keep their rates, so a link without newcomers is as it was. */
 static void empty_links(struct flows *flows)
 {
     flows->unfilled.count = 0;
     for (uint32_t o = 0; o < flows->open.count; o++) {
         struct link_state *link = &flows->links[flows->open.items[o]];
-        link->free = link->bandwidth;
-        link->unfrozen = 0;
-        link->sharers = 0;
-        link->load = 0; // without what rounding has left in it
-        for (uint32_t i = 0; i < link->count; i++) {
-            const struct flow_class *class = &flows->classes[link->classes[i]];
-            bool takes_part = class->mark == flows->mark;
-            double load = class->rate * weigh(class, class->count);
-            link->unfrozen += takes_part ? class->count : 0;
-            link->sharers += takes_part ? weigh(class, class->count) : 0;
-            link->free -= takes_part ? 0 : load;
-            link->load += load;
+        if (link->has_newcomers) {
+            empty_link(flows, link);
         }
+        link->now = link->empty;
         note_share(flows, flows->open.items[o]);
     }
     for (uint32_t i = 0; i < flows->sharing.count; i++) {
-        flows->classes[flows->sharing.items[i]].is_frozen = false;
+        flows->paces[flows->sharing.items[i]].mark = flows->mark;
     }
 }
 
 static void freeze_class(struct flows *flows, uint32_t index, uint32_t limit, double rate,
                          double now)
 {
-    struct flow_class *class = &flows->classes[index];
-    double sharers = weigh(class, class->count);
-    double load = rate * sharers, more = load - class->rate * sharers;
-    class->is_frozen = true;
+    const struct flow_class *class = &flows->classes[index];
+    struct flow_pace *pace = &flows->paces[index];
+    double sharers = weigh(pace, pace->count);
+    double load = rate * sharers, more = load - pace->rate * sharers;
+    pace->mark = flows->mark + 1;
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
-        link->unfrozen -= class->count;
-        link->sharers -= sharers;
-        link->free -= load;
+        link->now.unfrozen -= pace->count;
+        link->now.sharers -= sharers;
+        link->now.free -= load;
         link->load += more;
     }
     flows_set_limit(flows, index, limit);
@@ -199,8 +224,7 @@ static uint32_t freeze_link(struct flows *flows, uint32_t index, double rate, do
     uint32_t count = 0;
     link->share = rate;
     for (uint32_t i = 0; i < link->count; i++) {
-        const struct flow_class *class = &flows->classes[link->classes[i]];
-        if (class->mark == flows->mark && !class->is_frozen) {
+        if (is_unfrozen(flows, &flows->paces[link->classes[i]])) {
             freeze_class(flows, link->classes[i], index, rate, now);
             count++;
         }
@@ -213,8 +237,9 @@ static double least_most(const struct flows *flows)
 {
     double least = flows->most;
     for (uint32_t i = 0; i < flows->sharing.count && flows->has_limits; i++) {
-        const struct flow_class *class = &flows->classes[flows->sharing.items[i]];
-        least = !class->is_frozen && class->most < least ? class->most : least;
+        uint32_t index = flows->sharing.items[i];
+        double most = flows->classes[index].most;
+        least = is_unfrozen(flows, &flows->paces[index]) && most < least ? most : least;
     }
     return least;
 }
@@ -226,16 +251,17 @@ static const struct link_share *find_least(struct flows *flows)
     struct share_heap *unfilled = &flows->unfilled;
     while (unfilled->count > 0) {
         struct link_share *first = &unfilled->items[0];
-        const struct link_state *link = &flows->links[first->link];
-        double share = link->unfrozen > 0 ? share_of(link) : 0;
-        if (link->unfrozen > 0 && share <= first->key.at) {
+        const struct link_room *room = &flows->links[first->link].now;
+        double share = room->unfrozen > 0 ? share_of(room) : 0;
+        if (room->unfrozen > 0 && share <= first->key.at) {
             return first;
         }
-        struct link_share taken;
-        heap_take(unfilled->items, &unfilled->count, &taken, sizeof(taken));
-        if (link->unfrozen > 0) {
+        struct link_share taken = *first;
+        if (room->unfrozen > 0) {
             taken.key.at = share;
-            heap_add(unfilled->items, &unfilled->count, &taken, sizeof(taken));
+            heap_sink(unfilled->items, unfilled->count, &taken, sizeof(taken));
+        } else {
+            heap_take(unfilled->items, &unfilled->count, &taken, sizeof(taken));
         }
     }
     return NULL;
@@ -247,7 +273,7 @@ static uint32_t freeze_own(struct flows *flows, double limit, double rate, doubl
     uint32_t count = 0;
     for (uint32_t i = 0; i < flows->sharing.count; i++) {
         uint32_t index = flows->sharing.items[i];
-        if (!flows->classes[index].is_frozen && flows->classes[index].most <= limit) {
+        if (is_unfrozen(flows, &flows->paces[index]) && flows->classes[index].most <= limit) {
             freeze_class(flows, index, FLOW_LIMIT_NONE, rate, now);
             count++;
         }
@@ -258,8 +284,8 @@ static uint32_t freeze_own(struct flows *flows, double limit, double rate, doubl
 static void fill_links(struct flows *flows, double now)
 {
     empty_links(flows);
+    const struct link_share *least = find_least(flows);
     for (uint32_t left = flows->sharing.count; left > 0 && !flows->is_out_of_memory;) {
-        const struct link_share *least = find_least(flows);
         double most = least_most(flows);
         double limit = least != NULL && least->key.at < most ? least->key.at : most;
         double rate = limit > 1 ? limit : 1; // rounding may leave nothing
@@ -282,10 +308,10 @@ static double level_of(const struct flows *flows, const struct link_state *link)
         double left = link->bandwidth;
         double above = 0;
         for (uint32_t i = 0; i < link->count; i++) {
-            const struct flow_class *class = &flows->classes[link->classes[i]];
-            bool keeps = class->rate <= level;
-            left -= keeps ? class->rate * weigh(class, class->count) : 0;
-            above += keeps ? 0 : weigh(class, class->count);
+            const struct flow_pace *pace = &flows->paces[link->classes[i]];
+            bool keeps = pace->rate <= level;
+            left -= keeps ? pace->rate * weigh(pace, pace->count) : 0;
+            above += keeps ? 0 : weigh(pace, pace->count);
         }
         next = above > 0 && left > 0 ? left / above : level;
     } while (next > level * (1 + TOLERANCE));
@@ -308,11 +334,13 @@ static void check_link(struct flows *flows, uint32_t index)
 }
 
 /* Opens the links where a class has more than those whose bottleneck they are. */
-static void check_class(struct flows *flows, const struct flow_class *class)
+static void check_class(struct flows *flows, uint32_t index)
 {
+    const struct flow_class *class = &flows->classes[index];
+    double rate = flows->paces[index].rate;
     for (uint32_t i = 0; i < class->link_count; i++) {
         const struct link_state *link = &flows->links[class->links[i]];
-        if (link->limited > 0 && class->rate > link->share * (1 + TOLERANCE)) {
+        if (link->limited > 0 && rate > link->share * (1 + TOLERANCE)) {
             open_link(flows, class->links[i]);
         }
     }
@@ -326,7 +354,7 @@ static bool widen(struct flows *flows)
         check_link(flows, flows->reached.items[r]);
     }
     for (uint32_t i = 0; i < classes; i++) {
-        check_class(flows, &flows->classes[flows->sharing.items[i]]);
+        check_class(flows, flows->sharing.items[i]);
     }
     take_limited(flows, open);
     return flows->sharing.count > classes || flows->open.count > open;
@@ -345,5 +373,8 @@ bool flows_share(struct flows *flows, double now)
         }
         fill_links(flows, now);
     } while (widen(flows) && !flows->is_out_of_memory);
+    for (uint32_t i = 0; i < flows->sharing.count; i++) {
+        flows_find_end(flows, flows->sharing.items[i], now);
+    }
     return !flows->is_out_of_memory;
 }

@@ -25,26 +25,27 @@ struct flow {
 
 #define FLOW_LIMIT_NONE UINT32_MAX // no link limits a class: it has no rate, or all it may have
 
-/* What sharing looks at comes first, as many classes are looked at. */
-struct flow_class {
+/* What sharing looks at, of each class that a link has. It looks at many, so this is apart from the
+ * rest of a class: that of thousands fits in a core's cache. */
+struct flow_pace {
     double rate;
-    uint64_t mark;  // of the sharing that it takes part in
+    double each;    // flows that one stands for
+    uint64_t mark;  // of the sharing that it takes part in; 1 more once it has its rate of that
     uint32_t count; // of flows
-    uint32_t link_count;
     uint32_t limit; // the link that gives it its rate
-    uint32_t heap_place;
-    double most;                        // bytes per second of one flow
-    double each;                        // flows that one stands for
-    double since;                       // when it got its rate
-    double served;                      // bytes of each flow, until then
-    double end;                         // of its first flow
-    bool is_frozen;                     // has its rate of this sharing
+};
+
+struct flow_class {
+    double since;                // when it got its rate
+    double served;               // bytes of each flow, until then
+    struct flow *flows;          // a heap, owned
+    uint32_t room, shared_count; // of flows; shared: when rates were given last
+    uint32_t link_count;
     bool is_dirty;                      // is in the list of those that changed
     bool is_listed;                     // at its links
-    uint32_t room, shared_count;        // of flows; shared: when rates were given last
-    struct flow *flows;                 // a heap, owned
     uint32_t links[NETWORK_ROUTE_MAX];  // those that may be full
     uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of these links
+    double most;                        // bytes per second of one flow
     double ends;                        // sum of those of its flows
     uint32_t next;                      // in its chain of the table, class + 1
 };
@@ -53,14 +54,17 @@ struct link_state {
     double bandwidth;  // that the job has of it
     uint32_t *classes; // that have flows; owned
     uint32_t count, room;
-    uint32_t limited;  // of these classes: those that it gives their rate,
-    double share;      // which is that
-    double load;       // the sum of all flows' rates
-    uint32_t unfrozen; // flows that take part in a sharing,
-    double sharers;    // and those that they stand for
-    double free;       // bandwidth that the other flows leave
-    uint64_t mark;     // of the sharing in which it is reached,
-    uint64_t opened;   // and of that in which it is shared anew
+    uint32_t limited; // of these classes: those that it gives their rate,
+    double share;     // which is that
+    double load;      // the sum of all flows' rates
+    struct link_room {
+        double free;       // bandwidth that flows leave which have their rate,
+        double sharers;    // and those that the others stand for:
+        uint32_t unfrozen; // these take part in a sharing, and have no rate yet
+    } now, empty;          // empty: before it is filled
+    bool has_newcomers;    // that have begun to take part since it was filled last
+    uint64_t mark;         // of the sharing in which it is reached,
+    uint64_t opened;       // and of that in which it is shared anew
     struct flow_burst burst;
 };
 
@@ -81,25 +85,31 @@ struct flows {
     double most;                // bytes per second of one flow, where loss allows it
     bool has_limits;            // classes whose flows have less
     bool has_bursts;            // links that let some bytes pass at once
-    struct flow_class *classes; // owned as the others
+    struct flow_class *classes; // (class_count) owned, as all others
+    struct flow_pace *paces;    // (class_count)
+    struct heap_key *ends;      // (class_count) when their first flows end; DBL_MAX: none does
+    uint32_t *heap;             // (class_count) classes, by these
+    uint32_t *heap_places;      // (class_count) of each class in the heap
     uint32_t class_count, class_room;
     uint32_t *table; // chains of classes, by their links
     uint32_t table_size;
-    uint32_t *heap; // of classes, by their ends
-    uint32_t heap_count, heap_room;
     struct link_state *links;
     struct list dirty;          // classes that may have changed
     struct list sharing;        // classes whose rates are reckoned anew,
     struct list reached;        // their links,
     struct list open;           // those of them that are shared anew,
     struct share_heap unfilled; // and of these the ones that have unfrozen flows
-    uint64_t order, mark;
-    double listed_bytes; // of the lists of flows, of all classes, and of those of classes
+    uint64_t order;             // of the next flow
+    uint64_t mark;              // of this sharing, an even one
+    double listed_bytes;        // of the lists of flows, of all classes, and of those of classes
     bool is_out_of_memory;
 };
 
-/* A class goes on at another rate. */
+/* A class goes on at another rate. When its first flow ends is not known before flows_find_end. */
 void flows_set_rate(struct flows *flows, uint32_t index, double rate, double now);
+
+/* Reckons anew when the first flow of a class ends, if its rate is another one from now on. */
+void flows_find_end(struct flows *flows, uint32_t index, double now);
 
 /* That link gives a class its rate from now on. */
 void flows_set_limit(struct flows *flows, uint32_t index, uint32_t limit);

@@ -8,41 +8,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_sooner(const void *classes, uint32_t first, uint32_t second)
+static bool ends_sooner(const void *items, uint32_t a, uint32_t b)
 {
-    const struct flow_class *a = (const struct flow_class *)classes + first,
-                            *b = (const struct flow_class *)classes + second;
-    return a->end < b->end ||
-           (a->end == b->end && a->end < DBL_MAX && a->flows[0].end.order < b->flows[0].end.order);
+    const struct flows *flows = items;
+    return heap_is_before(&flows->ends[a], &flows->ends[b]);
 }
 
-static uint32_t *place_of(void *classes, uint32_t index)
+static uint32_t *place_of(void *items, uint32_t index)
 {
-    return &((struct flow_class *)classes)[index].heap_place;
-}
-
-static void place_class(struct flows *flows, uint32_t index)
-{
-    const struct heap_order order = {flows->classes, ends_sooner, place_of};
-    heap_place(flows->heap, flows->heap_count, index, &order);
+    struct flows *flows = items;
+    return &flows->heap_places[index];
 }
 
 /* Reckons anew when the first flow of a class ends. */
 static void update_end(struct flows *flows, uint32_t index)
 {
-    struct flow_class *class = &flows->classes[index];
-    class->end = DBL_MAX;
-    if (class->count > 0 && class->rate > 0) {
+    const struct flow_class *class = &flows->classes[index];
+    const struct flow_pace *pace = &flows->paces[index];
+    const struct heap_order order = {flows, ends_sooner, place_of};
+    struct heap_key end = {.at = DBL_MAX};
+    if (pace->count > 0 && pace->rate > 0) {
         double left = class->flows[0].end.at - class->served;
-        class->end = class->since + (left > 0 ? left / class->rate : 0);
+        end.at = class->since + (left > 0 ? left / pace->rate : 0);
+        end.order = class->flows[0].end.order;
     }
-    place_class(flows, index);
+    flows->ends[index] = end;
+    heap_place(flows->heap, flows->class_count, index, &order);
 }
 
 /* Brings what each flow has had up to now. */
-static void serve(struct flow_class *class, double now)
+static void serve(struct flows *flows, uint32_t index, double now)
 {
-    class->served += class->rate * (now - class->since);
+    struct flow_class *class = &flows->classes[index];
+    class->served += flows->paces[index].rate * (now - class->since);
     class->since = now;
 }
 
@@ -89,27 +87,42 @@ static bool grow_table(struct flows *flows)
     return true;
 }
 
+/* All arrays of classes have the same room. */
+static bool has_room_for_class(struct flows *flows)
+{
+    const struct {
+        void **items;
+        size_t size;
+    } arrays[] = {{(void **)&flows->classes, sizeof(*flows->classes)},
+                  {(void **)&flows->paces, sizeof(*flows->paces)},
+                  {(void **)&flows->ends, sizeof(*flows->ends)},
+                  {(void **)&flows->heap, sizeof(*flows->heap)},
+                  {(void **)&flows->heap_places, sizeof(*flows->heap_places)}};
+    uint32_t room = flows->class_room;
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+        room = flows->class_room;
+        if (!array_has_room(arrays[i].items, flows->class_count, &room, arrays[i].size)) {
+            return false;
+        }
+    }
+    flows->class_room = room;
+    return true;
+}
+
 static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t count, double most,
                           double each)
 {
     uint32_t index = flows->class_count;
-    if (!grow_table(flows) ||
-        !array_has_room((void **)&flows->classes, index, &flows->class_room,
-                        sizeof(*flows->classes)) ||
-        !array_has_room((void **)&flows->heap, index, &flows->heap_room, sizeof(*flows->heap))) {
+    if (!grow_table(flows) || !has_room_for_class(flows)) {
         return UINT32_MAX;
     }
     uint32_t *chain = chain_of(flows, links, count, most);
     struct flow_class *class = &flows->classes[index];
-    *class = (struct flow_class){.link_count = count,
-                                 .limit = FLOW_LIMIT_NONE,
-                                 .most = most,
-                                 .each = each,
-                                 .end = DBL_MAX,
-                                 .heap_place = flows->heap_count,
-                                 .next = *chain};
+    *class = (struct flow_class){.link_count = count, .most = most, .next = *chain};
     memcpy(class->links, links, count * sizeof(*links));
-    flows->heap[flows->heap_count++] = index;
+    flows->paces[index] = (struct flow_pace){.each = each, .limit = FLOW_LIMIT_NONE};
+    flows->ends[index] = (struct heap_key){.at = DBL_MAX};
+    flows->heap[index] = flows->heap_places[index] = index;
     flows->class_count++;
     flows->has_limits = flows->has_limits || most < flows->most;
     *chain = index + 1;
@@ -128,7 +141,8 @@ uint32_t flows_class_of(struct flows *flows, const struct network_route *route, 
         for (uint32_t at = *chain_of(flows, links, count, most); at > 0;
              at = flows->classes[at - 1].next) {
             const struct flow_class *class = &flows->classes[at - 1];
-            if (class->link_count == count && class->most == most && class->each == each &&
+            if (class->link_count == count && class->most == most &&
+                flows->paces[at - 1].each == each &&
                 memcmp(class->links, links, count * sizeof(*links)) == 0) {
                 return at - 1;
             }
@@ -165,14 +179,14 @@ static bool join_links(struct flows *flows, uint32_t index)
 
 void flows_set_limit(struct flows *flows, uint32_t index, uint32_t limit)
 {
-    struct flow_class *class = &flows->classes[index];
-    if (class->limit != FLOW_LIMIT_NONE) {
-        flows->links[class->limit].limited--;
+    struct flow_pace *pace = &flows->paces[index];
+    if (pace->limit != FLOW_LIMIT_NONE) {
+        flows->links[pace->limit].limited--;
     }
     if (limit != FLOW_LIMIT_NONE) {
         flows->links[limit].limited++;
     }
-    class->limit = limit;
+    pace->limit = limit;
 }
 
 void flows_leave_links(struct flows *flows, uint32_t index)
@@ -180,7 +194,7 @@ void flows_leave_links(struct flows *flows, uint32_t index)
     struct flow_class *class = &flows->classes[index];
     flows_set_limit(flows, index, FLOW_LIMIT_NONE);
     class->is_listed = false;
-    class->rate = 0;
+    flows->paces[index].rate = 0;
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
         uint32_t last = link->classes[--link->count];
@@ -198,12 +212,12 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
                  bool is_paced)
 {
     struct flow_class *class = &flows->classes[index];
-    if (!grow_list(flows, (void **)&class->flows, class->count, &class->room,
-                   sizeof(*class->flows))) {
+    uint32_t *count = &flows->paces[index].count;
+    if (!grow_list(flows, (void **)&class->flows, *count, &class->room, sizeof(*class->flows))) {
         return false;
     }
-    serve(class, now);
-    if (class->count == 0) {
+    serve(flows, index, now);
+    if (*count == 0) {
         class->served = class->ends = 0; // it keeps its rate if it was empty for no time
     }
     if (!class->is_listed && !join_links(flows, index)) {
@@ -212,7 +226,7 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
     bytes -= flow_bursts_take(flows, class, bytes, now, is_paced);
     const struct flow flow = {{class->served + bytes, flows->order++}, token};
     class->ends += flow.end.at;
-    heap_add(class->flows, &class->count, &flow, sizeof(flow));
+    heap_add(class->flows, count, &flow, sizeof(flow));
     mark_dirty(flows, index);
     update_end(flows, index);
     return true;
@@ -230,14 +244,15 @@ void flows_expect(struct flows *flows, uint32_t index, bool is_expected)
 
 double flows_bytes(const struct flows *flows)
 {
-    size_t each = sizeof(*flows->classes) + sizeof(*flows->heap);
+    size_t each = sizeof(*flows->classes) + sizeof(*flows->paces) + sizeof(*flows->ends) +
+                  sizeof(*flows->heap) + sizeof(*flows->heap_places);
     return (double)flows->class_count * (double)each + flows->listed_bytes +
            (double)flows->table_size * sizeof(*flows->table);
 }
 
 double flows_next_end(const struct flows *flows)
 {
-    return flows->heap_count > 0 ? flows->classes[flows->heap[0]].end : DBL_MAX;
+    return flows->class_count > 0 ? flows->ends[flows->heap[0]].at : DBL_MAX;
 }
 
 uint32_t flows_end_next(struct flows *flows, double now)
@@ -245,7 +260,7 @@ uint32_t flows_end_next(struct flows *flows, double now)
     uint32_t index = flows->heap[0];
     struct flow_class *class = &flows->classes[index];
     struct flow flow;
-    heap_take(class->flows, &class->count, &flow, sizeof(flow));
+    heap_take(class->flows, &flows->paces[index].count, &flow, sizeof(flow));
     class->served = flow.end.at; // rounding would leave flows behind that end together
     class->ends -= flow.end.at;
     class->since = now;
@@ -256,10 +271,15 @@ uint32_t flows_end_next(struct flows *flows, double now)
 
 void flows_set_rate(struct flows *flows, uint32_t index, double rate, double now)
 {
-    struct flow_class *class = &flows->classes[index];
-    if (rate != class->rate) {
-        serve(class, now);
-        class->rate = rate;
+    if (rate != flows->paces[index].rate) {
+        serve(flows, index, now);
+        flows->paces[index].rate = rate;
+    }
+}
+
+void flows_find_end(struct flows *flows, uint32_t index, double now)
+{
+    if (flows->classes[index].since == now) {
         update_end(flows, index);
     }
 }
@@ -299,6 +319,9 @@ void flows_destroy(struct flows *flows)
     }
     free(flows->links);
     free(flows->classes);
+    free(flows->paces);
+    free(flows->ends);
+    free(flows->heap_places);
     free(flows->table);
     free(flows->heap);
     free(flows->dirty.items);

@@ -30,21 +30,30 @@ static inline void heap_add(void *items, uint32_t *count, const void *item, size
     memcpy(heap + at * size, item, size);
 }
 
-/* There is one at least. */
-static inline void heap_take(void *items, uint32_t *count, void *ret_first, size_t size)
+/* Puts an item in the place of the first one, and from there to where it belongs. `item` may be the
+ * one behind the last. */
+static inline void heap_sink(void *items, uint32_t count, const void *item, size_t size)
 {
-    char *heap = items, *last = heap + (size_t)-- * count * size;
+    char *heap = items;
     uint32_t at = 0;
-    memcpy(ret_first, heap, size);
-    for (uint32_t child; (child = 2 * at + 1) < *count; at = child) {
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
         child +=
-            child + 1 < *count && heap_is_before(heap + (child + 1) * size, heap + child * size);
-        if (!heap_is_before(heap + child * size, last)) {
+            child + 1 < count && heap_is_before(heap + (child + 1) * size, heap + child * size);
+        if (!heap_is_before(heap + child * size, item)) {
             break;
         }
         memcpy(heap + at * size, heap + child * size, size);
     }
-    memmove(heap + at * size, last, size); // the same place if it was the only one
+    memmove(heap + at * size, item, size); // the same place if it was the only one
+}
+
+/* There is one at least. */
+static inline void heap_take(void *items, uint32_t *count, void *ret_first, size_t size)
+{
+    char *heap = items;
+    memcpy(ret_first, heap, size);
+    --*count;
+    heap_sink(heap, *count, heap + (size_t)*count * size, size);
 }
 
 /* What is in a heap of numbers. */

@@ -95,9 +95,10 @@ static const struct {
     const char *name;
     bool (*remove)(struct basis *basis);
 } limiters[] = {
-    {"compute", remove_compute},     {"delays", remove_delays},       {"input", remove_input},
-    {"optimizer", remove_optimizer}, {"messages", remove_messages},   {"sums", remove_sums},
-    {"encoding", remove_codes},      {"bandwidth", remove_bandwidth}, {"latency", remove_latency},
+    // Those that limit most jobs come first, as the others are then soon known to limit less.
+    {"messages", remove_messages}, {"bandwidth", remove_bandwidth}, {"compute", remove_compute},
+    {"sums", remove_sums},         {"delays", remove_delays},       {"latency", remove_latency},
+    {"encoding", remove_codes},    {"optimizer", remove_optimizer}, {"input", remove_input},
 };
 
 // Of a job whose steps take more work, changes are looked at in fewer of them.
@@ -198,6 +199,7 @@ static enum status find_limiter(const struct study *study, const struct basis *b
             return STATUS_NO_MEMORY;
         }
         bool has_cost = limiters[i].remove(changed);
+        extent.step_s_max = shortest_s;
         status = has_cost ? prediction_make(&changed->job, &changed->costs, &changed->network,
                                             &extent, &without)
                           : STATUS_OK;

@@ -277,6 +277,23 @@ static void test_a_job_that_takes_too_much_memory_is_given_up(void **state)
     assert_int_equal(prediction_make(&job, &costs, &predictions_star, &extent, &made), STATUS_OK);
 }
 
+/* Who only asks whether steps are shorter than so much has the same figures if they are. */
+static void steps_that_are_too_long_are_not_gone_through_to_their_end(void **state)
+{
+    (void)state;
+    const struct job job = predictions_job(MODE_RING, 8, 0, ALL_REDUCE_CHOICE_RING);
+    struct prediction_extent extent = {2, 4, PREDICTION_WORK_MAX, 0};
+    struct prediction whole, same, cut;
+    assert_int_equal(prediction_make(&job, &costs, &predictions_star, &extent, &whole), STATUS_OK);
+    extent.step_s_max = whole.step_s;
+    assert_int_equal(prediction_make(&job, &costs, &predictions_star, &extent, &same), STATUS_OK);
+    assert_memory_equal(&same.step_s, &whole.step_s, sizeof(whole.step_s));
+    assert_memory_equal(&same.busiest_bytes, &whole.busiest_bytes, sizeof(whole.busiest_bytes));
+    extent.step_s_max = whole.step_s / 2;
+    assert_int_equal(prediction_make(&job, &costs, &predictions_star, &extent, &cut), STATUS_OK);
+    assert_true(cut.step_s > whole.step_s / 2 && cut.step_s < whole.step_s * 0.6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +313,8 @@ int main(void)
         cmocka_unit_test_setup(test_straggler, reset_costs),
         cmocka_unit_test_setup(test_seed, reset_costs),
         cmocka_unit_test_setup(test_a_job_that_takes_too_much_memory_is_given_up, reset_costs),
+        cmocka_unit_test_setup(steps_that_are_too_long_are_not_gone_through_to_their_end,
+                               reset_costs),
     };
     return cmocka_run_group_tests(tests, predictions_open_star, predictions_close_star);
 }

@@ -42,11 +42,13 @@ static const char star[] =
 
 struct plain_flow {
     struct network_route route;
+    double each; // flows that it stands for
     double left, rate;
     bool is_used, is_frozen;
 };
 
 static struct plain_flow plain[FLOWS_MAX]; // by their tokens
+static bool stands_for_several;            // one in three does
 static uint64_t state;
 
 static uint32_t draw(uint32_t below)
@@ -69,11 +71,11 @@ static bool uses(const struct plain_flow *flow, uint32_t link)
 static double share_of(const struct network *network, uint32_t link)
 {
     double left = network_free(&network->links[link]);
-    uint32_t count = 0;
+    double count = 0;
     for (uint32_t i = 0; i < FLOWS_MAX; i++) {
         if (plain[i].is_used && uses(&plain[i], link)) {
-            count += !plain[i].is_frozen;
-            left -= plain[i].is_frozen ? plain[i].rate : 0;
+            count += plain[i].is_frozen ? 0 : plain[i].each;
+            left -= plain[i].is_frozen ? plain[i].each * plain[i].rate : 0;
         }
     }
     return count > 0 && network->links[link].may_saturate ? left / count : DBL_MAX;
@@ -135,9 +137,12 @@ static void begin_one(const struct network *network, struct flows *flows, double
         return;
     }
     struct plain_flow *flow = &plain[token];
-    *flow = (struct plain_flow){.left = 1e6 * (1 + draw(1000)), .is_used = true};
+    *flow = (struct plain_flow){.each = 1, .left = 1e6 * (1 + draw(1000)), .is_used = true};
+    if (stands_for_several && draw(3) == 0) {
+        flow->each = 1 + draw(20) / 4.0;
+    }
     network_find_route(network, from, to, &flow->route);
-    uint32_t class = flows_class_of(flows, &flow->route, 1);
+    uint32_t class = flows_class_of(flows, &flow->route, flow->each);
     assert_true(class != UINT32_MAX);
     assert_true(flows_begin(flows, now, class, flow->left, token, false));
 }
@@ -336,6 +341,13 @@ static void flows_in_many_networks_have_max_min_rates(void **unused)
     }
 }
 
+static void flows_that_stand_for_several_have_max_min_rates_in_many_networks(void **unused)
+{
+    stands_for_several = true;
+    flows_in_many_networks_have_max_min_rates(unused);
+    stands_for_several = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +358,7 @@ int main(void)
         cmocka_unit_test(flows_share_a_full_link_anew_when_one_takes_what_another_leaves),
         cmocka_unit_test(flows_that_stand_for_several_have_the_shares_of_these),
         cmocka_unit_test(flows_in_many_networks_have_max_min_rates),
+        cmocka_unit_test(flows_that_stand_for_several_have_max_min_rates_in_many_networks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

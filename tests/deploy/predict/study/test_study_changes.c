@@ -23,6 +23,7 @@ struct shape {
     uint32_t workers, per_host;
     enum all_reduce_choice choice;
     const char *limiter;
+    uint32_t cores, racks; // of a host; of all hosts. 0: none
 };
 
 static struct costs costs_of(const struct shape *it)
@@ -42,19 +43,41 @@ static struct costs costs_of(const struct shape *it)
     return costs;
 }
 
+/* Hosts below one switch, or in racks whose links carry half of what their hosts do. */
+static void write_network(const struct shape *it, char *text, size_t size)
+{
+    uint32_t groups = it->racks > 0 ? it->racks : 1;
+    size_t used = (size_t)snprintf(text, size, "{\"switches\": [{\"name\": \"s0\"}");
+    char cores[32] = "";
+    if (it->cores > 0) {
+        snprintf(cores, sizeof(cores), ", \"cores\": %u", it->cores);
+    }
+    for (uint32_t i = 1; i <= it->racks; i++) {
+        used +=
+            (size_t)snprintf(text + used, size - used,
+                             ", {\"name\": \"s%u\", \"to\": \"s0\", \"oversubscription\": 2}", i);
+    }
+    for (uint32_t i = 0; i < groups; i++) {
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "%s{\"name\": \"h%u-\", \"count\": %u, \"workers\": %u, \"nic\": \"%g Gbit/s\","
+            " \"latency\": \"%g us\", \"switch\": \"s%u\"%s}",
+            i > 0 ? ", " : "], \"hosts\": [", i, it->workers / it->per_host / groups, it->per_host,
+            it->gigabits, 1e6 * it->latency_s, it->racks > 0 ? i + 1 : 0, cores);
+    }
+    assert_true(used + 3 < size);
+    snprintf(text + used, size - used, "]}");
+}
+
 /* A point, with changes of it looked at in a sample of so many; 0: of as many as unasked. */
 static struct study_point find(const struct shape *it, uint32_t sample)
 {
     struct study *study = calloc(1, sizeof(*study));
     struct network network;
-    char text[256];
+    char text[4096];
     const struct costs costs = costs_of(it);
     assert_non_null(study);
-    snprintf(text, sizeof(text),
-             "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"count\": %u,"
-             " \"workers\": %u, \"nic\": \"%g Gbit/s\", \"latency\": \"%g us\","
-             " \"switch\": \"s\"}]}",
-             it->workers / it->per_host, it->per_host, it->gigabits, 1e6 * it->latency_s);
+    write_network(it, text, sizeof(text));
     predictions_read_network(text, &network);
     study->costs_file = study->network_file = "a file";
     study->costs = &costs;
@@ -63,6 +86,7 @@ static struct study_point find(const struct shape *it, uint32_t sample)
     study->job.bucket_mb = 1;
     study->counted = 1;
     study->change_sample = sample;
+    study->is_approximate = it->choice == ALL_REDUCE_CHOICE_DIRECT;
     study->designs[0] = (struct study_design){{.kind = MODE_RING}, 0};
     study->workers[0] = it->workers;
     study->design_count = study->worker_count = 1;
@@ -124,12 +148,36 @@ static void long_delays_take_a_larger_sample(void **state)
     assert_true(unasked.limiter_error > 0 && unasked.limiter_error <= PREDICTION_ERROR_MAX_ASKED);
 }
 
+/* Workers that send to all, in racks and with cores, where a sample of theirs is larger. */
+static void a_few_of_those_that_send_to_all_show_the_limiter_that_more_show(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {
+        {1e-3, 2e-5, 4e9, 1e-4, 25, 1e-5, 128, 8, ALL_REDUCE_CHOICE_DIRECT, "messages", 8, 0},
+        {1e-4, 2e-5, 4e9, 1e-4, 25, 1e-5, 128, 1, ALL_REDUCE_CHOICE_DIRECT, "messages", 0, 8},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct study_point few = find(&shapes[i], 0), many = find(&shapes[i], FEW);
+        assert_string_equal(many.limiter, shapes[i].limiter);
+        assert_string_equal(few.limiter, many.limiter);
+        assert_true(fabs(few.limiter_gain - many.limiter_gain) <= few.limiter_error);
+        assert_memory_equal(&few.made.step_s, &many.made.step_s, sizeof(many.made.step_s));
+        assert_int_equal(few.made.simulated, FEW); // the point itself takes no fewer
+        if (i == 0) {
+            const struct study_point asked = find(&shapes[i], FEW / 2);
+            assert_memory_equal(&few.limiter_gain, &asked.limiter_gain, sizeof(few.limiter_gain));
+            assert_true(few.limiter_gain != many.limiter_gain);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_workers_show_the_limiter_that_many_show),
         cmocka_unit_test(long_delays_take_a_larger_sample),
         cmocka_unit_test(limiters_of_long_points_are_found_with_few_workers),
+        cmocka_unit_test(a_few_of_those_that_send_to_all_show_the_limiter_that_more_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
