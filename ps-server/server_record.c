@@ -115,6 +115,7 @@ enum status server_open_record(struct server *server)
         .goes_on = goes_on || has_resume,
         .has_tensorboard = options->has_tensorboard,
         .program = options->program,
+        .has_keys = options->security->keys != NULL,
     };
     enum status status = recorder_create(&record, &server->recorder);
     server->is_again =

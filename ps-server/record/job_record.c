@@ -180,7 +180,7 @@ static json_t *options_json(const struct coordinator *coordinator, const struct 
 }
 
 json_t *job_record_json(const struct coordinator *coordinator, const struct job *given,
-                        const char *program)
+                        const char *program, bool has_keys)
 {
     json_t *members = json_array();
     const struct membership *membership = &coordinator->membership;
@@ -191,16 +191,17 @@ json_t *job_record_json(const struct coordinator *coordinator, const struct job 
         json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
     }
     program = program != NULL && program[0] != '\0' ? program : NULL;
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "version", RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
-                     (json_int_t)coordinator->parameters, "train_samples",
-                     (json_int_t)coordinator->train_samples, "test_samples",
-                     (json_int_t)coordinator->test_samples, "bits_of",
-                     job_record_bits_of(coordinator->job), "program", program, "optimizer_from",
-                     optimizer_from(coordinator), "optimizer_groups", groups_json(coordinator),
-                     "options", options_json(coordinator, given), "members", members, "choices",
-                     choices_json(coordinator), "classes", classes_json(coordinator),
-                     "normalization", normalization_json(coordinator));
+    const char *security = has_keys ? security_choices[given->security].name : "none";
+    return json_pack(
+        "{s:s, s:i, s:I, s:I, s:I, s:s, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+        RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
+        (json_int_t)coordinator->parameters, "train_samples",
+        (json_int_t)coordinator->train_samples, "test_samples",
+        (json_int_t)coordinator->test_samples, "bits_of", job_record_bits_of(coordinator->job),
+        "security", security, "program", program, "optimizer_from", optimizer_from(coordinator),
+        "optimizer_groups", groups_json(coordinator), "options", options_json(coordinator, given),
+        "members", members, "choices", choices_json(coordinator), "classes",
+        classes_json(coordinator), "normalization", normalization_json(coordinator));
 }
 
 /* Whether two values are written alike. Takes `value`. */

@@ -8,9 +8,9 @@
 
 /* A tree that the caller owns, or NULL if there is no memory. `given`: the job as somebody has
  * asked for it, whatever it has lost since. `program`: the command line of a program of its own;
- * NULL or "": not known. */
+ * NULL or "": not known. `has_keys`: its tcp connections have, as --security says. */
 json_t *job_record_json(const struct coordinator *coordinator, const struct job *given,
-                        const char *program);
+                        const char *program, bool has_keys);
 
 /* The name of an option that says that a job.json is of another job: it may not change when a job
  * is resumed, and has another value than in `given`. NULL: there is none. */

@@ -24,6 +24,7 @@ struct recorder {
     char folder[RECORDER_FOLDER_BYTES];
     const struct job *job; // as it was given; borrowed
     const char *program;   // NULL or "": not known; borrowed
+    bool has_keys;
     struct task_thread *thread;
     struct record_writer *writer; // the thread's
     uint32_t capacity;            // of its queue
@@ -89,6 +90,7 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     snprintf(recorder->folder, sizeof(recorder->folder), "%s", options->folder);
     recorder->job = options->job;
     recorder->program = options->program;
+    recorder->has_keys = options->has_keys;
     recorder->has_tensorboard = options->has_tensorboard;
     recorder->training = TRAINING_MIN + 2 * options->job->workers;
     recorder->capacity = recorder->training + OTHERS_MAX;
@@ -289,7 +291,8 @@ enum status recorder_write_job(struct recorder *recorder, const struct coordinat
     begun->total_steps = job_total_steps(job, coordinator->train_samples);
     // Where its members were there before, they have told more to the one who wrote it.
     if (!coordinator->is_returned) {
-        begun->tree = job_record_json(coordinator, recorder->job, recorder->program);
+        begun->tree =
+            job_record_json(coordinator, recorder->job, recorder->program, recorder->has_keys);
     }
     return add(recorder, &task);
 }

@@ -25,6 +25,7 @@ struct recorder_options {
     bool goes_on;          // a run that is there
     bool has_tensorboard;  // writes event files of TensorBoard's as well
     const char *program;   // command line of a program of its own; NULL or "": not known. Borrowed
+    bool has_keys;         // for the tcp connections of the job
 };
 
 /* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so
