@@ -3,6 +3,7 @@
 
 #include "common/base/printable.h"
 #include "common/base/shell_word.h"
+#include "common/job/job_checks.h"
 #include "common/job/job_options.h"
 #include "common/job/job_text.h"
 #include "deploy/system/command_text.h"
@@ -10,14 +11,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the launcher chose itself, or follows from another option. */
-static bool is_derived(const json_t *options, const char *name)
+#define VALUE_BYTES 512
+
+/* As options_set_text reads it. */
+static void format_value(const json_t *value, char *ret_text, size_t text_size)
 {
-    static const char *const derived[] = {"security", "on-loss", "lr-workers", "without-ranks"};
-    for (size_t i = 0; i < sizeof(derived) / sizeof(derived[0]); i++) {
-        if (strcmp(derived[i], name) == 0) {
-            return true;
+    if (json_is_boolean(value)) {
+        snprintf(ret_text, text_size, "%s", json_is_true(value) ? "true" : "false");
+    } else if (json_is_string(value)) {
+        snprintf(ret_text, text_size, "%s", json_string_value(value));
+        printable_make_utf8(ret_text);
+    } else if (json_is_integer(value)) {
+        snprintf(ret_text, text_size, "%lld", (long long)json_integer_value(value));
+    } else {
+        snprintf(ret_text, text_size, "%.9g", json_number_value(value));
+    }
+}
+
+/* Whether a job with these options goes on after a loss unless --on-loss says otherwise. */
+static bool goes_on_by_default(const json_t *options)
+{
+    struct job job = {.workers = 0};
+    const struct option_set set = job_option_set(&job);
+    options_reset(&set);
+    for (size_t i = 0; i < job_option_count; i++) {
+        char text[VALUE_BYTES], why[OPTION_ERROR_BYTES];
+        const json_t *value = json_object_get(options, job_options[i].name);
+        if (value != NULL && !json_is_null(value)) {
+            format_value(value, text, sizeof(text));
+            (void)options_set_text(&set, 1, job_options[i].name, text, why, sizeof(why));
         }
+    }
+    return !job_is_external(&job) && job_can_redeal(&job);
+}
+
+/* Whether --on-loss is what the job would choose itself. */
+static bool is_usual_loss(const json_t *options)
+{
+    const char *value = json_string_value(json_object_get(options, "on-loss"));
+    if (value == NULL || strcmp(value, "redeal") == 0) {
+        return true; // jobs that cannot do that reject it
+    }
+    return strcmp(value, "fail") == 0 && !goes_on_by_default(options);
+}
+
+/* Whether losses have left out ranks, besides those that somebody may have named. */
+static bool has_shrunk(const struct run_folder *run, const json_t *options)
+{
+    const char *value = json_string_value(json_object_get(options, "on-loss"));
+    return value != NULL && strcmp(value, "shrink") == 0 &&
+           run_folder_number(run, "workers_lost") > 0;
+}
+
+/* What the launcher chose itself, or follows from another option. */
+static bool is_derived(const struct run_folder *run, const json_t *options, const char *name)
+{
+    if (strcmp(name, "security") == 0 || strcmp(name, "lr-workers") == 0) {
+        return true;
+    }
+    if (strcmp(name, "on-loss") == 0) {
+        return is_usual_loss(options);
+    }
+    if (strcmp(name, "without-ranks") == 0) {
+        return has_shrunk(run, options);
     }
     if (strcmp(name, "batch") == 0) {
         return json_number_value(json_object_get(options, "global-batch")) > 0;
@@ -54,21 +110,13 @@ static void append(char ret_text[COMMAND_TEXT_BYTES], const char *word)
 
 static void append_option(char ret_text[COMMAND_TEXT_BYTES], const char *name, const json_t *value)
 {
-    char flag[128], text[512];
+    char flag[128], text[VALUE_BYTES];
     snprintf(flag, sizeof(flag), "--%s%.100s", json_is_false(value) ? "no-" : "", name);
     append(ret_text, flag);
-    if (json_is_boolean(value)) {
-        return;
+    if (!json_is_boolean(value)) {
+        format_value(value, text, sizeof(text));
+        append(ret_text, text);
     }
-    if (json_is_string(value)) {
-        snprintf(text, sizeof(text), "%s", json_string_value(value));
-        printable_make_utf8(text);
-    } else if (json_is_integer(value)) {
-        snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
-    } else {
-        snprintf(text, sizeof(text), "%.9g", json_number_value(value));
-    }
-    append(ret_text, text);
 }
 
 static bool is_of_own_program(const json_t *options)
@@ -134,7 +182,7 @@ bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYT
         const struct option *option = &job_options[i];
         const json_t *value = json_object_get(options, option->name);
         bool is_mode = strcmp(option->name, "mode") == 0; // which is what a reader looks for
-        if (value != NULL && !is_derived(options, option->name) &&
+        if (value != NULL && !is_derived(run, options, option->name) &&
             !(is_own && is_of_program(run->job, option->name)) &&
             (is_mode || !is_default(option, value, is_own))) {
             append_option(ret_text, option->name, value);

@@ -309,6 +309,9 @@ static struct scenario without_fault(const struct scenario *scenario, uint32_t i
 static bool take_if_broken(struct scenario *scenario, const struct scenario *smaller)
 {
     uint32_t count = scenario_process_count(&smaller->shape);
+    if (smaller->shape.min_workers > smaller->shape.workers) {
+        return false; // no job begins like that
+    }
     for (uint32_t i = 0; i < smaller->fault_count; i++) {
         if (smaller->faults[i].process >= count || smaller->faults[i].other >= count) {
             return false; // a fault of somebody who is not there

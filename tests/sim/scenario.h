@@ -11,9 +11,9 @@
  *
  * And with --on-loss redeal:
  *
- *     it goes on      a job that has gathered completes if no fault of the coordinator or a server
- *                     lasted and enough workers (--min-workers) had no fault that lasted; so does
- *                     each of those workers
+ *     it goes on      a job that has gathered completes if no fault of the coordinator lasted and
+ *                     enough workers (--min-workers) had no fault that lasted, also if other
+ *                     servers end or stand still; so does each of those workers
  *     it is frugal    workers that had no such fault are not lost, and a job that completes has
  *                     enough left; who comes makes it repeat no step that it has a copy of
  *

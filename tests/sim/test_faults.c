@@ -161,11 +161,30 @@ static void a_worker_that_is_lost_at_the_end_does_not_make_the_job_go_on_from_th
     run_all(lose_one_at_the_end, 0, KILLS);
 }
 
+/* A job whose workers take longer for a step than it may last does not end, whatever is left out of
+ * it. It keeps as many workers as it needs to begin. */
+static void a_scenario_is_made_as_small_as_a_job_can_be(void **state)
+{
+    (void)state;
+    char broken[SCENARIO_TEXT_BYTES];
+    struct scenario scenario = lose_one_at_the_end(0);
+    scenario.shape.min_workers = 3;
+    scenario.shape.checkpoint_every = 0;
+    scenario.shape.lost_after = 10000;
+    scenario.shape.compute_ns = 100000000 * MS_NS;
+    scenario.fault_count = 0;
+    assert_false(scenario_run(&scenario, broken));
+    const struct scenario smallest = scenario_shrink(&scenario);
+    assert_int_equal(smallest.shape.workers, 3);
+    assert_int_equal(smallest.shape.steps, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_scenario_of_faults_breaks_a_promise),
         cmocka_unit_test(a_worker_that_is_lost_at_the_end_does_not_make_the_job_go_on_from_there),
+        cmocka_unit_test(a_scenario_is_made_as_small_as_a_job_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

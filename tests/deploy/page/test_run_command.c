@@ -44,6 +44,42 @@ static void what_follows_from_other_options_is_left_out(void **state)
           "ringside run --mode ring --batch 22");
 }
 
+/* Without it the command would run another job: its faults have another end. */
+static void what_becomes_of_a_loss_is_said_where_the_job_would_not_choose_it(void **state)
+{
+    (void)state;
+    check(json_pack("{s:s, s:i, s:s}", "mode", "ring", "workers", 4, "on-loss", "redeal"),
+          "ringside run --mode ring --workers 4");
+    check(json_pack("{s:s, s:i, s:s}", "mode", "ring", "workers", 4, "on-loss", "shrink"),
+          "ringside run --mode ring --workers 4 --on-loss shrink");
+    check(json_pack("{s:s, s:i, s:s}", "mode", "ring", "workers", 4, "on-loss", "fail"),
+          "ringside run --mode ring --workers 4 --on-loss fail");
+    check(json_pack("{s:s, s:i, s:i, s:s}", "mode", "ring", "workers", 4, "sync-every", 4,
+                    "on-loss", "fail"),
+          "ringside run --mode ring --workers 4 --sync-every 4");
+    check(json_pack("{s:s, s:s}", "mode", "local", "on-loss", "fail"), "ringside run --mode local");
+}
+
+static void ranks_that_a_loss_has_left_out_are_not_said(void **state)
+{
+    (void)state;
+    char text[COMMAND_TEXT_BYTES];
+    struct run_folder run = {
+        .job = json_pack("{s:{s:s, s:i, s:s, s:s}}", "options", "mode", "ring", "workers", 4,
+                         "on-loss", "shrink", "without-ranks", "2"),
+        .summary = json_pack("{s:i}", "workers_lost", 1),
+    };
+    assert_true(run_command_of(&run, text));
+    assert_string_equal(text, "ringside run --mode ring --workers 4 --on-loss shrink");
+    json_decref(run.summary);
+    run.summary = json_pack("{s:i}", "workers_lost", 0);
+    assert_true(run_command_of(&run, text));
+    assert_string_equal(text,
+                        "ringside run --mode ring --workers 4 --on-loss shrink --without-ranks 2");
+    json_decref(run.summary);
+    json_decref(run.job);
+}
+
 static json_t *own_program_options(json_int_t steps)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:I}", "mode", "ring", "model", "external:train.py",
@@ -140,6 +176,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_has_the_mode_and_what_differs_from_defaults),
         cmocka_unit_test(what_follows_from_other_options_is_left_out),
+        cmocka_unit_test(what_becomes_of_a_loss_is_said_where_the_job_would_not_choose_it),
+        cmocka_unit_test(ranks_that_a_loss_has_left_out_are_not_said),
         cmocka_unit_test(a_program_of_the_users_own_follows_dashes),
         cmocka_unit_test(what_a_program_has_said_is_left_out),
         cmocka_unit_test(of_a_program_that_makes_the_updates_settings_are_left_out),
