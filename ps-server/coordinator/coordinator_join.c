@@ -66,8 +66,12 @@ static bool is_spare(const struct coordinator *coordinator, const struct wire_me
 
 /* Whether a member has no place in this generation. The places of all but the first are kept for
  * the processes that come back to them. */
-static bool is_newcomer(const struct coordinator *coordinator, const struct wire_member *member)
+static bool is_newcomer(const struct coordinator *coordinator, uint64_t peer,
+                        const struct wire_member *member)
 {
+    if (newcomers_have(&coordinator->newcomers, peer)) {
+        return true; // it asks again, with the number that it was told
+    }
     if (coordinator->state != COORDINATOR_GATHERING || coordinator->is_returned) {
         return true; // those who are to come back train
     }
@@ -312,7 +316,7 @@ static void join(struct coordinator *coordinator, uint64_t peer, const struct me
         return;
     }
     lose_replaced(coordinator, member, now_ms);
-    if (is_newcomer(coordinator, member)) {
+    if (is_newcomer(coordinator, peer, member)) {
         const char *why = newcomers_take(coordinator, peer, message, now_ms);
         bool is_complete =
             coordinator->state >= COORDINATOR_CLOSING && coordinator->verdict == STATUS_OK;

@@ -353,6 +353,30 @@ static void without_newcomers_a_copy_changes_nothing(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* It asks several times a second, by the number that it was told, while the others still gather. */
+static void who_comes_by_hand_before_the_job_has_begun_may_ask_again(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story.coordinator.is_launched = true;
+    story.job.workers = 4;
+    story.job.processes = 2;
+    story.job.on_loss = ON_LOSS_REDEAL;
+    struct wire_member by_hand = {.role = ROLE_WORKER, .host = "node", .process_id = 4711};
+    const struct message join = {
+        .kind = MESSAGE_JOIN, .member = &by_hand, .text = RINGSIDE_VERSION};
+    story_give(&story, 9, join, 100);
+    by_hand.has_rank = true;
+    by_hand.rank = story.transcript.sent[story.transcript.sent_count - 1].rank;
+    assert_int_equal(by_hand.rank, 2);
+    story_give(&story, 9, join, 300);
+    assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].reason, STATUS_AGAIN);
+    assert_int_equal(story.coordinator.newcomers.count, 1);
+    coordinator_finish(&story.coordinator);
+}
+
 /* A job of four ranks and two processes, which its launcher starts. */
 static void who_comes_by_hand_takes_no_place_that_a_launcher_fills(void **state)
 {
@@ -389,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
+        cmocka_unit_test(who_comes_by_hand_before_the_job_has_begun_may_ask_again),
         cmocka_unit_test(one_at_a_loopback_address_is_refused_where_others_are_on_other_hosts),
         cmocka_unit_test(one_that_cannot_connect_to_those_who_are_there_is_refused),
         cmocka_unit_test(parameter_servers_do_not_mind_a_loopback_address),
