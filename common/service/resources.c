@@ -22,6 +22,7 @@
 
 // Threads beside the first: of libzmq for a context, and of ours that has it.
 #define THREADS_CONTEXT 3
+#define THREADS_DISK    3 // of a coordinator: for records, checkpoints, and what members fetch
 #define THREADS_WORKER  5
 #define THREADS_SLICE   2 // that read batches of a further rank that a worker carries
 
@@ -56,7 +57,7 @@ static struct resources_need need_of(enum resources_role role, const struct job 
         need.files += FILES_SERVER;
     } else {
         need.files += FILES_COORDINATOR + job_carriers(job).processes + job_shard_count(job);
-        need.threads += THREADS_CONTEXT - 1; // its own is the first
+        need.threads += THREADS_CONTEXT - 1 + THREADS_DISK; // its own is the first
     }
     return need;
 }

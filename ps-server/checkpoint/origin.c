@@ -167,6 +167,7 @@ static enum status run(struct search *search)
     struct task_thread *thread;
     enum status status = task_thread_create(&options, &thread);
     if (status != STATUS_OK) {
+        log_error("cannot start the thread that looks for a checkpoint");
         return status;
     }
     (void)task_thread_add(thread, &task); // there is a place for it

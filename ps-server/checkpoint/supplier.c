@@ -101,6 +101,7 @@ enum status supplier_create(const struct supplier_options *options, struct suppl
                                                .run = run_task,
                                                .context = supplier};
     if (supplier->answers == NULL || task_thread_create(&thread, &supplier->thread) != STATUS_OK) {
+        log_error("cannot start the thread that reads what members fetch");
         finish(supplier);
         return STATUS_NO_MEMORY;
     }

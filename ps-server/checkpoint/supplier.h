@@ -33,6 +33,7 @@ struct supply {
     float *values;  // (span.count), owned; NULL: there is no such part, or it cannot be read
 };
 
+/* Logs. */
 enum status supplier_create(const struct supplier_options *options, struct supplier **ret_supplier);
 
 /* What was asked and is not answered is left. False: the disk hangs, and the thread stays with it,

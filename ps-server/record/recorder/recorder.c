@@ -105,6 +105,9 @@ enum status recorder_create(const struct recorder_options *options, struct recor
                                                .context = recorder};
     if (status == STATUS_OK) {
         status = task_thread_create(&thread, &recorder->thread);
+        if (status != STATUS_OK) {
+            log_error("cannot start the thread that writes the run folder");
+        }
     }
     if (status != STATUS_OK) {
         record_writer_destroy(recorder->writer);

@@ -42,6 +42,17 @@ static void needs_grow_with_whom_a_process_talks_to(void **state)
                      4 * resources_of(RESOURCES_SHARD, &many).threads);
 }
 
+/* Beside two of libzmq: those that write records and checkpoints, and read the one that the job
+ * goes on from. */
+static void a_coordinator_has_threads_for_the_disk(void **state)
+{
+    (void)state;
+    const struct job ring = job_of("ring", 2, 0), ps = job_of("ps-sync", 2, 1);
+    assert_true(resources_of(RESOURCES_COORDINATOR, &ring).threads >= 5);
+    assert_true(resources_of(RESOURCES_COORDINATOR, &ps).threads >=
+                5 + resources_of(RESOURCES_SHARD, &ps).threads);
+}
+
 static void the_smallest_job_needs_no_more_than_any(void **state)
 {
     (void)state;
@@ -102,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needs_grow_with_whom_a_process_talks_to),
+        cmocka_unit_test(a_coordinator_has_threads_for_the_disk),
         cmocka_unit_test(the_smallest_job_needs_no_more_than_any),
         cmocka_unit_test(enough_is_enough),
         cmocka_unit_test(too_few_files_are_named_with_what_the_job_needs),

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <errno.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,9 +28,15 @@
 static atomic_bool hangs;
 static sem_t begun, go;
 
+static uint32_t threads_left = UINT32_MAX; // that the system has
+
 // NOLINTBEGIN(readability-identifier-naming): the linker's names.
 ssize_t __real_pread64(int fd, void *bytes, size_t size, off_t offset);
 ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t offset);
+int __real_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *data), void *data);
+int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *data), void *data);
 // NOLINTEND(readability-identifier-naming)
 
 ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t offset)
@@ -38,6 +46,16 @@ ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t offset)
         sem_wait(&go);
     }
     return __real_pread64(fd, bytes, size, offset);
+}
+
+int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *data), void *data)
+{
+    if (threads_left == 0) {
+        return EAGAIN;
+    }
+    threads_left--;
+    return __real_pthread_create(ret_thread, attributes, run, data);
 }
 
 /* A ring of two that is resumed, and what the coordinator has told. */
@@ -220,10 +238,31 @@ static void one_that_hangs_while_the_checkpoint_is_looked_for_is_named_too(void 
     close_resumed(&resumed);
 }
 
+/* As where a container has no more of them: the job ends, and says why. */
+static void threads_that_cannot_be_started_are_named(void **state)
+{
+    (void)state;
+    static const char *const named[] = {"the thread that looks for a checkpoint",
+                                        "the thread that reads what members fetch"};
+    for (uint32_t i = 0; i < 2; i++) {
+        static struct resumed resumed;
+        open_resumed(&resumed);
+        threads_left = i;
+        captured_log_begin();
+        enum status status = create(&resumed);
+        const char *log = captured_log_end();
+        threads_left = UINT32_MAX;
+        assert_int_equal(status, STATUS_NO_MEMORY);
+        assert_non_null(strstr(log, named[i]));
+        close_resumed(&resumed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_given_what_they_ask_for_in_their_order),
+        cmocka_unit_test(threads_that_cannot_be_started_are_named),
         cmocka_unit_test(a_disk_that_hangs_then_is_named_and_ends_the_job),
         cmocka_unit_test(one_that_hangs_while_the_checkpoint_is_looked_for_is_named_too),
     };

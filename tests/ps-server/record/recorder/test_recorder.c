@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,11 +29,16 @@
 #define MANY        5000 // reports or evaluations, more than the queue takes
 #define LOSSES      1200 // that a job has gone on from, more than there are places at first
 
-static atomic_bool is_short; // of memory
+static atomic_bool is_short;      // of memory
+static atomic_bool has_no_thread; // left
 
 // NOLINTBEGIN(readability-identifier-naming): the linker's names.
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
+int __real_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *data), void *data);
+int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *data), void *data);
 // NOLINTEND(readability-identifier-naming)
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -42,6 +48,12 @@ void *__wrap_calloc(size_t count, size_t size)
         return NULL;
     }
     return __real_calloc(count, size);
+}
+
+int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *data), void *data)
+{
+    return has_no_thread ? EAGAIN : __real_pthread_create(ret_thread, attributes, run, data);
 }
 
 /* A ring of two that trains, and its run folder. */
@@ -322,6 +334,26 @@ static void what_there_is_no_memory_for_is_named(void **state)
 }
 
 /* Nobody has settled it, as when the job has never begun. */
+static void a_thread_that_cannot_be_started_is_named(void **state)
+{
+    (void)state;
+    char folder[512], *top = temp_folder_create();
+    struct story story;
+    struct recorder *recorder;
+    snprintf(folder, sizeof(folder), "%.400s/run", top);
+    story_open_training(&story, 2);
+    const struct recorder_options options = {.folder = folder, .job = &story.job};
+    has_no_thread = true;
+    captured_log_begin();
+    enum status status = recorder_create(&options, &recorder);
+    const char *log = captured_log_end();
+    has_no_thread = false;
+    assert_int_equal(status, STATUS_NO_MEMORY);
+    assert_non_null(strstr(log, "the thread that writes the run folder"));
+    coordinator_finish(&story.coordinator);
+    temp_folder_destroy(top);
+}
+
 static void an_end_that_waits_in_vain_says_so(void **state)
 {
     (void)state;
@@ -397,6 +429,7 @@ int main(void)
         cmocka_unit_test(any_number_of_losses_may_be_noted_meanwhile),
         cmocka_unit_test(what_is_too_much_to_wait_is_named),
         cmocka_unit_test(what_there_is_no_memory_for_is_named),
+        cmocka_unit_test(a_thread_that_cannot_be_started_is_named),
         cmocka_unit_test(an_end_that_waits_in_vain_says_so),
         cmocka_unit_test(the_end_waits_for_a_bounded_time_and_names_the_file),
         cmocka_unit_test(a_disk_that_is_back_too_late_gets_nothing),
