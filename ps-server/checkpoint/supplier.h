@@ -46,7 +46,8 @@ void supplier_ask(struct supplier *supplier, uint64_t peer, const struct message
 /* The next answer, if there is one; the caller frees its values. */
 bool supplier_next(struct supplier *supplier, struct supply *ret_supply);
 
-/* Several times a second: for how many milliseconds the disk has given nothing of what is asked. */
+/* Several times a second: for how many milliseconds the disk has given nothing of what is asked.
+ * Time in which nobody has looked does not count. */
 uint64_t supplier_idle_ms(struct supplier *supplier, uint64_t now_ms);
 
 #endif

@@ -221,6 +221,27 @@ static void a_disk_that_hangs_then_is_named_and_ends_the_job(void **state)
     close_resumed(&resumed);
 }
 
+/* As after SIGSTOP, or a pause of its machine: the thread did not read meanwhile, either. */
+static void time_in_which_the_coordinator_stood_still_does_not_count(void **state)
+{
+    (void)state;
+    static struct resumed resumed; // which its thread has
+    open_resumed(&resumed);
+    resumed.job.stall_fail = 0.8; // half of which is longer than a turn of the loop
+    assert_int_equal(create(&resumed), STATUS_OK);
+    hangs = true;
+    ask(&resumed, 1, "params", (struct span){0, 4});
+    sem_wait(&begun);
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 1);
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 600001);
+    assert_int_equal(resumed.coordinator.verdict, STATUS_OK);
+    for (uint64_t now_ms = 600101; now_ms <= 600301; now_ms += 100) {
+        keeper_take_news(resumed.keeper, &resumed.coordinator, now_ms);
+    }
+    assert_int_equal(resumed.coordinator.verdict, STATUS_IO);
+    close_resumed(&resumed);
+}
+
 static void one_that_hangs_while_the_checkpoint_is_looked_for_is_named_too(void **state)
 {
     (void)state;
@@ -264,6 +285,7 @@ int main(void)
         cmocka_unit_test(members_are_given_what_they_ask_for_in_their_order),
         cmocka_unit_test(threads_that_cannot_be_started_are_named),
         cmocka_unit_test(a_disk_that_hangs_then_is_named_and_ends_the_job),
+        cmocka_unit_test(time_in_which_the_coordinator_stood_still_does_not_count),
         cmocka_unit_test(one_that_hangs_while_the_checkpoint_is_looked_for_is_named_too),
     };
     sem_init(&begun, 0, 0);
