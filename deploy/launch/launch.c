@@ -297,6 +297,9 @@ static enum status prepare(struct launch *launch)
                             &launch->placement, error);
     if (status != STATUS_OK) {
         log_error("%s", error);
+        if (launch->attempts == 0) { // otherwise it has ended because of what was lost
+            last_summary_write(options->folder, options->job, error);
+        }
         return status;
     }
     status = host_limits_check(&launcher->crew, &launch->placement, &launch->job, error);

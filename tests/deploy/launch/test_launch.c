@@ -77,7 +77,7 @@ static void one_that_has_no_place_has_a_summary(void **state)
     enum exit_code code = launch_job(&launcher, &options);
     (void)captured_log_end();
     assert_int_equal(code, EXIT_FAILED);
-    assert_non_null(strstr(reason_of(*state, &summary), "the job could not be started"));
+    assert_non_null(strstr(reason_of(*state, &summary), "the hosts have 0 slots"));
     json_decref(summary);
 }
 
