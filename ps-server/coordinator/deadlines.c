@@ -220,7 +220,7 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
     coordinator->workers_lost +=
         role == ROLE_WORKER && !member.slot->is_new && !member.slot->is_awaited; // which is counted
     snprintf(ret_reason.bytes, ret_reason.size,
-             "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role),
+             "%s %u (host %s, pid %llu) was lost (last heard of at step %llu): %s", role_name(role),
              member.slot->number, member.slot->host, (unsigned long long)member.slot->process_id,
              (unsigned long long)member.slot->step, why);
     *ret_culprit = member;
