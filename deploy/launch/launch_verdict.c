@@ -67,6 +67,25 @@ static void report_failure(const struct launch *launch, const char *reason,
     }
 }
 
+/* What would have helped where the coordinator, which nobody replaces, was lost. */
+static void advise(const struct launch *launch)
+{
+    const struct launch_options *options = launch->options;
+    if (!member_was_killed(&launch->members.list[0]) || options->restarts > 0) {
+        return;
+    }
+    if (options->program != NULL) { // which keeps its own checkpoints
+        log_warn("with --restarts R, a coordinator that is lost is started again");
+    } else if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
+        log_warn("with --restarts R, a coordinator that is lost is started again; with "
+                 "--checkpoint-every, --resume goes on with a job that has ended");
+    } else {
+        log_warn("with --restarts R, a coordinator that is lost is started again; --resume %s "
+                 "goes on from the newest checkpoint there, with the same options",
+                 options->folder);
+    }
+}
+
 /* The first program of the user's own that failed after its job was completed fails it. */
 static enum exit_code judge_programs(const struct launch *launch)
 {
@@ -138,6 +157,7 @@ enum exit_code launch_conclude(struct launch *launch, enum status brought)
         return EXIT_INTERRUPTED;
     }
     report_failure(launch, summary.reason, culprit, is_said);
+    advise(launch);
     bool is_usage = coordinator->is_over && !coordinator->is_lost &&
                     WIFEXITED(coordinator->result) &&
                     WEXITSTATUS(coordinator->result) == EXIT_USAGE;
