@@ -151,7 +151,11 @@ static void a_closed_connection_tells_of_a_death_at_once(void **state)
     struct story story;
     story_open_crowded(&story, 2, 1);
     story.transcript.presence = PRESENCE_RUNS; // the kernel may still be ending it
-    hear(&story, 2, 17, 1000);
+    hear(&story, 2, 1, 1000);
+    const struct wire_report report = {.steps = 17, .images = 17};
+    story_give(&story, 2,
+               (struct message){.kind = MESSAGE_REPORT, .rank = 1, .step = 17, .report = &report},
+               1100); // newer than its last heartbeat
     deadlines_note_closed(&story.coordinator, 2, 1200);
     deadlines_note_closed(&story.coordinator, 77, 1200); // whoever that is
     coordinator_tick(&story.coordinator, 2100, 0);
