@@ -49,10 +49,12 @@ static void begin_alone(struct member *member, uint64_t lost_ms, uint64_t now_ms
     member->alone_ms = now_ms;
 }
 
+/* A member does not know what was lost with it: shards that nobody else has, maybe. */
 static void say_alone(const struct member *member, const char *how)
 {
-    log_warn("the coordinator was lost: %s; training goes on as far as it can, and waits up to %g "
-             "s for the next one (--outlast)",
+    log_warn("the coordinator was lost: %s; training goes on if it needs nothing that was lost "
+             "with it, and waits up to %g s (--outlast) for the next one, which --restarts, or ps "
+             "--resume auto, starts",
              how, (double)member->outlast_ms / 1000);
 }
 

@@ -152,8 +152,8 @@ static enum status check_step(const struct fault *fault, uint64_t steps, char *r
         return STATUS_OK;
     }
     fault_format(fault, text);
-    snprintf(ret_error, error_size, "--fault %s never comes: the job has %" PRIu64 " steps", text,
-             steps);
+    snprintf(ret_error, error_size, "--fault %s never comes: the job has %" PRIu64 " step%s", text,
+             steps, steps == 1 ? "" : "s");
     return STATUS_INVALID;
 }
 

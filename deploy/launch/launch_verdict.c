@@ -67,6 +67,27 @@ static void report_failure(const struct launch *launch, const char *reason,
     }
 }
 
+/* What would have helped where the job failed because of its coordinator, which nobody replaces. */
+static void advise(const struct launch *launch, const struct member *culprit)
+{
+    const struct launch_options *options = launch->options;
+    const struct member *coordinator = &launch->members.list[0];
+    if (culprit != coordinator || !member_was_killed(coordinator) || options->restarts > 0) {
+        return;
+    }
+    // Programs keep checkpoints of their own; others are where the coordinator was.
+    if (options->program != NULL || !launch->launcher->crew.links[coordinator->host].is_local) {
+        log_warn("with --restarts R, a coordinator that is lost is started again");
+    } else if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
+        log_warn("with --restarts R, a coordinator that is lost is started again; with "
+                 "--checkpoint-every, --resume goes on with a job that has ended");
+    } else {
+        log_warn("with --restarts R, a coordinator that is lost is started again; --resume %s "
+                 "goes on from the newest checkpoint there, with the same options",
+                 options->folder);
+    }
+}
+
 /* The first program of the user's own that failed after its job was completed fails it. */
 static enum exit_code judge_programs(const struct launch *launch)
 {
@@ -138,6 +159,7 @@ enum exit_code launch_conclude(struct launch *launch, enum status brought)
         return EXIT_INTERRUPTED;
     }
     report_failure(launch, summary.reason, culprit, is_said);
+    advise(launch, culprit);
     bool is_usage = coordinator->is_over && !coordinator->is_lost &&
                     WIFEXITED(coordinator->result) &&
                     WEXITSTATUS(coordinator->result) == EXIT_USAGE;

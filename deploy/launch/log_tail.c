@@ -4,6 +4,7 @@
 #include "common/base/new_file.h"
 #include "common/base/printable.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -101,10 +102,13 @@ void log_tail_sentence(const struct log_part *part, char *ret_text, size_t text_
     snprintf(ret_text, text_size, "%s", sentence_of(line));
 }
 
-bool log_tail_fault(const struct log_part *part, char *ret_fault, size_t fault_size)
+bool log_tail_fault(const struct log_part *part, enum fault_kind kind, char *ret_fault,
+                    size_t fault_size)
 {
-    static const char begin[] = ": --fault ", end[] = " kills itself"; // as common/service/strike.c
+    static const char begin[] = ": --fault "; // as common/service/strike.c
+    const char *end = kind == FAULT_KILL ? " kills itself" : " stands still";
     struct tail tail;
+    assert(kind == FAULT_KILL || kind == FAULT_STOP);
     read_tail(part, &tail);
     for (size_t i = tail.count; i-- > 0;) {
         const char *fault = strstr(tail.lines[i], begin);

@@ -2,6 +2,8 @@
 #ifndef DEPLOY_LAUNCH_LOG_TAIL_H
 #define DEPLOY_LAUNCH_LOG_TAIL_H
 
+#include "common/base/fault.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,9 +23,10 @@ uint64_t log_tail_end(const char *path);
  * cannot be read. */
 void log_tail_sentence(const struct log_part *part, char *ret_text, size_t text_size);
 
-/* Finds the --fault by which the process says, in its last lines, that it kills itself:
- * "rank=1,step=5,kill". False if it says no such thing. */
-bool log_tail_fault(const struct log_part *part, char *ret_fault, size_t fault_size);
+/* Finds the --fault by which the process says, in its last lines, that it kills itself, or stands
+ * still: "rank=1,step=5,kill". False if it says no such thing. */
+bool log_tail_fault(const struct log_part *part, enum fault_kind kind, char *ret_fault,
+                    size_t fault_size);
 
 /* Prints the last lines, indented, without those of our log whose sentences are in what was `said`
  * before. Prints nothing if there are none. */

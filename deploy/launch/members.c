@@ -5,7 +5,6 @@
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/base/printable.h"
-#include "common/job/faults.h"
 #include "common/service/launch_number.h"
 #include "deploy/launch/log_tail.h"
 #include "deploy/system/process.h"
@@ -177,15 +176,34 @@ static void take_line(struct members *members, struct member *member,
     }
 }
 
+/* Whether a stop of --fault has come that was not told before. The process continues by itself. */
+static bool is_planned_stop(struct member *member)
+{
+    char fault[FAULT_TEXT_BYTES];
+    const struct log_part log = member_log(member);
+    if (!log_tail_fault(&log, FAULT_STOP, fault, sizeof(fault)) ||
+        strcmp(fault, member->stood_still) == 0) {
+        return false;
+    }
+    memcpy(member->stood_still, fault, sizeof(fault));
+    return true;
+}
+
 static void take_stop(const struct members *members, struct member *member, int signal_number)
 {
     char text[80];
+    const char *name = member == &members->list[0] ? "the coordinator" : member->name;
     member->stopped = signal_number;
     member->stopped_ms = clock_now_ms();
-    if (signal_number != 0) {
-        process_name_signal(signal_number, text, sizeof(text));
-        log_warn("%s was stopped by %s; kill -CONT %u lets it continue",
-                 member == &members->list[0] ? "the coordinator" : member->name, text, member->pid);
+    if (signal_number == 0) {
+        return;
+    }
+    process_name_signal(signal_number, text, sizeof(text));
+    if (signal_number == SIGSTOP && is_planned_stop(member)) {
+        log_warn("%s was stopped by %s, as planned (--fault %s); it continues by itself", name,
+                 text, member->stood_still);
+    } else {
+        log_warn("%s was stopped by %s; kill -CONT %u lets it continue", name, text, member->pid);
     }
 }
 
@@ -285,18 +303,36 @@ struct log_part member_log(const struct member *member)
     return (struct log_part){member->log, member->log_from};
 }
 
+/* What the member has of what a fault names, where that is not the member's own number. */
+static void describe_part(const struct member *member, const char *fault_text, char *ret_text,
+                          size_t text_size)
+{
+    struct faults faults;
+    char why[256];
+    const char *own = strrchr(member->name, ' ');
+    ret_text[0] = '\0';
+    if (own != NULL && faults_parse(fault_text, &faults, why, sizeof(why)) == STATUS_OK &&
+        faults.count == 1 && strtoul(own, NULL, 10) != faults.list[0].number) {
+        bool is_rank = faults.list[0].place == FAULT_AT_RANK;
+        snprintf(ret_text, text_size, is_rank ? ": it carried rank %u" : ": it held shard %u",
+                 faults.list[0].number);
+    }
+}
+
 static void describe_end(const struct members *members, size_t index, char *ret_text,
                          size_t text_size)
 {
     const struct member *member = &members->list[index];
     const struct host_link *link = &members->crew->links[member->host];
     const struct log_part log = member_log(member);
-    char fault[FAULT_TEXT_BYTES];
+    char fault[FAULT_TEXT_BYTES], has[64];
     bool is_killed = WIFSIGNALED(member->result) && WTERMSIG(member->result) == SIGKILL;
     if (member->is_lost) {
         snprintf(ret_text, text_size, "was lost with %s: %s", link->name, link->why);
-    } else if (is_killed && log_tail_fault(&log, fault, sizeof(fault))) {
-        snprintf(ret_text, text_size, "was killed by signal 9, as planned (--fault %s)", fault);
+    } else if (is_killed && log_tail_fault(&log, FAULT_KILL, fault, sizeof(fault))) {
+        describe_part(member, fault, has, sizeof(has));
+        snprintf(ret_text, text_size, "was killed by signal 9, as planned (--fault %s%s)", fault,
+                 has);
     } else {
         process_describe_end(member->result, ret_text, text_size);
     }

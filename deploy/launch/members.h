@@ -4,6 +4,7 @@
 #define DEPLOY_LAUNCH_MEMBERS_H
 
 #include "common/base/status.h"
+#include "common/job/faults.h"
 #include "deploy/agent/agent_message.h"
 #include "deploy/hosts/crew.h"
 #include "deploy/launch/log_tail.h"
@@ -41,6 +42,8 @@ struct member {
     bool is_missed;       // its program's job was completed without it
     bool is_given_up;     // it was started again, and its program failed: the coordinator knows
                           // whether the job goes on without it
+    // The last stop of --fault that was told; "": none.
+    char stood_still[FAULT_TEXT_BYTES];
 };
 
 struct members {

@@ -203,6 +203,23 @@ static bool is_lost(const struct coordinator *coordinator, struct slot *slot, ui
     return true;
 }
 
+/* The last step of a member that anything told. Steps may be much shorter than the time between two
+ * heartbeats, and reports of them have come since. */
+static uint64_t heard_step(const struct coordinator *coordinator, const struct sender *member)
+{
+    const struct results *results = &coordinator->results;
+    uint64_t step = member->slot->step;
+    if (member->role != ROLE_WORKER || member->index >= coordinator->carriers.processes) {
+        return step;
+    }
+    struct rank_block block = carriers_block(coordinator->carriers, member->index);
+    for (uint32_t k = 0; k < block.count && block.first + k < results->worker_count; k++) {
+        uint64_t told = results->ranks[block.first + k].step;
+        step = told > step ? told : step;
+    }
+    return step;
+}
+
 /* Finds the first worker, or server, that is lost. */
 static enum status check_lost(struct coordinator *coordinator, enum member_role role,
                               uint64_t now_ms, struct sender *ret_culprit, struct text ret_reason)
@@ -220,9 +237,9 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
     coordinator->workers_lost +=
         role == ROLE_WORKER && !member.slot->is_new && !member.slot->is_awaited; // which is counted
     snprintf(ret_reason.bytes, ret_reason.size,
-             "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role),
+             "%s %u (host %s, pid %llu) was lost (last heard of at step %llu): %s", role_name(role),
              member.slot->number, member.slot->host, (unsigned long long)member.slot->process_id,
-             (unsigned long long)member.slot->step, why);
+             (unsigned long long)heard_step(coordinator, &member), why);
     *ret_culprit = member;
     return STATUS_UNREACHABLE;
 }

@@ -112,6 +112,12 @@ static void print_batches(const struct job *job)
     printf(" per worker), ");
 }
 
+/* The end of "step" behind a number. */
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* "236 steps (2 epochs of 118)", "50 steps (0.42 of an epoch of 118)" */
 static void print_length(const struct job *job, uint64_t samples)
 {
@@ -121,13 +127,13 @@ static void print_length(const struct job *job, uint64_t samples)
     }
     uint64_t per_epoch = job_steps_per_epoch(job, samples), total = job_total_steps(job, samples);
     if (job_is_external(job)) {
-        printf("%llu steps, ", (unsigned long long)total);
+        printf("%llu step%s, ", (unsigned long long)total, plural(total));
         return;
     }
     double epochs = (double)total / (double)(per_epoch > 0 ? per_epoch : 1);
     const char *unit = epochs > 1 ? "epochs" : total == per_epoch ? "epoch" : "of an epoch";
-    printf("%llu steps (%.4g %s of %llu), ", (unsigned long long)total, epochs, unit,
-           (unsigned long long)per_epoch);
+    printf("%llu step%s (%.4g %s of %llu), ", (unsigned long long)total, plural(total), epochs,
+           unit, (unsigned long long)per_epoch);
 }
 
 /* The learning rate that was asked for, and the one that results. */
@@ -144,8 +150,8 @@ static void print_rate(const struct job *job, uint64_t samples)
     }
     printf(")");
     if (schedule.warmup_steps > 0) {
-        printf(", warm-up from %g over %llu steps", schedule.start_rate,
-               (unsigned long long)schedule.warmup_steps);
+        printf(", warm-up from %g over %llu step%s", schedule.start_rate,
+               (unsigned long long)schedule.warmup_steps, plural(schedule.warmup_steps));
     }
     if (schedule.kind != SCHEDULE_CONSTANT) {
         printf(", then %s", lr_schedule_choices[job->lr_schedule].name);
@@ -463,7 +469,8 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
     double images = results_images(&coordinator->results);
     bool has_images =
         images > 0 || !job_is_external(coordinator->job); // some programs tell of none
-    printf("%s: %llu steps", outcome, (unsigned long long)summary_steps(coordinator));
+    uint64_t steps = summary_steps(coordinator);
+    printf("%s: %llu step%s", outcome, (unsigned long long)steps, plural(steps));
     if (has_images) {
         printf(", %.0f images", images);
     }

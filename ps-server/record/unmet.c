@@ -20,8 +20,8 @@ static bool describe_fault(const struct results *results, const struct fault *fa
         snprintf(who, sizeof(who), "worker %u", fault->number);
     }
     fault_format(fault, text);
-    snprintf(ret_sentence, UNMET_BYTES, "--fault %s never came: %s made %llu steps", text, who,
-             (count)made);
+    snprintf(ret_sentence, UNMET_BYTES, "--fault %s never came: %s made %llu step%s", text, who,
+             (count)made, made == 1 ? "" : "s");
     return fault->step > made;
 }
 
@@ -59,6 +59,29 @@ static void tell_missed(const struct job *job, void (*tell)(void *context, const
     }
 }
 
+/* Joins of workers that were taken in are off the list. One that waits for a kill was told with
+ * it. */
+static void tell_missed_joins(const struct job *job,
+                              void (*tell)(void *context, const char *sentence), void *context)
+{
+    const struct faults faults = faults_of(job);
+    const struct fault *kill = faults_next_kill(&faults);
+    char text[FAULT_TEXT_BYTES], sentence[UNMET_BYTES];
+    bool has_kill = kill != NULL && has_place(job, kill);
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *join = &faults.list[i];
+        if (join->kind == FAULT_JOIN && has_place(job, join) &&
+            !(has_kill && fault_comes_before(kill, join))) {
+            fault_format(join, text);
+            snprintf(sentence, sizeof(sentence),
+                     "--fault %s did not strike: no worker had come and been taken in when the job "
+                     "ended",
+                     text);
+            tell(context, sentence);
+        }
+    }
+}
+
 /* False: all of its steps were made. */
 static bool describe_timeline(const struct results *results, const struct job *job,
                               char ret_sentence[UNMET_BYTES])
@@ -70,9 +93,9 @@ static bool describe_timeline(const struct results *results, const struct job *j
         most = results->ranks[i].made > most ? results->ranks[i].made : most;
     }
     job_timeline_steps_format(&window, steps, sizeof(steps));
-    snprintf(ret_sentence, UNMET_BYTES, "--timeline-steps %s has %s: the job made %llu steps",
+    snprintf(ret_sentence, UNMET_BYTES, "--timeline-steps %s has %s: the job made %llu step%s",
              steps, window.first >= most ? "recorded nothing" : "not recorded all of them",
-             (count)most);
+             (count)most, most == 1 ? "" : "s");
     return job->timeline && window.end != UINT64_MAX && window.end > most;
 }
 
@@ -109,6 +132,7 @@ void unmet_tell(const struct coordinator *coordinator,
     }
     if (!job_is_open(job)) {
         tell_missed(job, tell, context);
+        tell_missed_joins(job, tell, context);
         return;
     }
     for (uint32_t i = 0; i < faults.count; i++) {

@@ -18,7 +18,8 @@ void unmet_tell_optimizer(const struct coordinator *coordinator, const struct jo
                           void (*tell)(void *context, const char *sentence), void *context);
 
 /* Tells each step that was not made in a sentence, of a job that is completed. With our models, and
- * programs whose steps were known, it is told of kills and what comes behind them. */
+ * programs whose steps were known, it is told of kills and what comes behind them, and of workers
+ * that did not come. */
 void unmet_tell(const struct coordinator *coordinator,
                 void (*tell)(void *context, const char *sentence), void *context);
 

@@ -137,6 +137,7 @@ static void a_coordinator_that_is_killed_leaves_a_whole_summary(void **state)
     assert_int_equal(kill((pid_t)json_integer_value(json_array_get(pid, 0)), SIGKILL), 0);
     json_decref(pid);
     assert_int_equal(program_wait(&test->run), 1);
+    assert_non_null(strstr(program_output(&test->run), "with --restarts R, a coordinator"));
     json_t *summary = programs_read_json(test->out, "summary.json");
     assert_int_equal(json_object_size(summary), 30); // test_ringside.c has their names
     assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");

@@ -92,7 +92,7 @@ static void the_process_that_carries_the_rank_is_killed(void **state)
         COMMON,      "--mode", "ring", "--processes", "2", "--fault", "rank=1,step=3,kill",
         "--on-loss", "fail",   NULL};
     run_and_fail(args, reason, sizeof(reason));
-    assert_string_equal(reason, "worker 0" KILLED("rank=1,step=3,kill")); // ranks 0 and 1
+    assert_string_equal(reason, "worker 0" KILLED("rank=1,step=3,kill: it carried rank 1"));
 }
 
 static void a_killed_server_ends_the_job_and_is_named(void **state)

@@ -178,6 +178,7 @@ static void a_run_into_an_empty_folder_is_fine(void **state)
     assert_int_equal(mkdir(test->out, 0700), 0);
     start(test, "run", arguments);
     check_exit(test, 0);
+    check_said(test, "completed: 1 step, ");
     check_is_there(test->out, "summary.json");
 }
 

@@ -138,11 +138,17 @@ static void a_planned_kill_is_told(void **state)
         "2026 warn worker rank=1 host=n: --fault rank=1,step=7,kill: this worker kills itself\n";
     char fault[64];
     temp_folder_write(test->folder, "log", log, strlen(log));
-    assert_true(log_tail_fault(&(struct log_part){test->path, 0}, fault, sizeof(fault)));
+    assert_true(
+        log_tail_fault(&(struct log_part){test->path, 0}, FAULT_KILL, fault, sizeof(fault)));
     assert_string_equal(fault, "rank=1,step=7,kill");
+    assert_true(
+        log_tail_fault(&(struct log_part){test->path, 0}, FAULT_STOP, fault, sizeof(fault)));
+    assert_string_equal(fault, "rank=1,step=5,stop=1s");
     temp_folder_write(test->folder, "log", log, strcspn(log, "\n"));
-    assert_false(log_tail_fault(&(struct log_part){test->path, 0}, fault, sizeof(fault)));
-    assert_false(log_tail_fault(&(struct log_part){"/nowhere/at/all", 0}, fault, sizeof(fault)));
+    assert_false(
+        log_tail_fault(&(struct log_part){test->path, 0}, FAULT_KILL, fault, sizeof(fault)));
+    assert_false(
+        log_tail_fault(&(struct log_part){"/nowhere/at/all", 0}, FAULT_KILL, fault, sizeof(fault)));
 }
 
 static void lines_of_processes_before_are_left_out(void **state)
@@ -162,7 +168,7 @@ static void lines_of_processes_before_are_left_out(void **state)
     temp_folder_write(test->folder, "log", log, strlen(log));
     log_tail_sentence(&part, text, sizeof(text));
     assert_string_equal(text, "slow");
-    assert_false(log_tail_fault(&part, text, sizeof(text)));
+    assert_false(log_tail_fault(&part, FAULT_KILL, text, sizeof(text)));
     FILE *memory = open_memstream(&printed, &size);
     log_tail_print(&part, "", memory);
     fclose(memory);

@@ -1,5 +1,7 @@
 /* Tests of what the launcher takes from what members write. */
 #include "deploy/launch/members.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -7,6 +9,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,11 +93,73 @@ static void each_start_of_a_member_has_a_number_that_its_process_gets(void **sta
     close(ends[0]);
 }
 
+static const char *stop(struct members *members)
+{
+    const struct agent_message message = {
+        .kind = AGENT_STOPPED, .id = members->first_id + 1, .signal = SIGSTOP};
+    captured_log_begin();
+    assert_true(members_take(members, 0, &message, NULL, 0));
+    return captured_log_end();
+}
+
+static void a_planned_stop_ends_by_itself(void **state)
+{
+    static const char says[] =
+        "2026 warn worker rank=1 host=n: --fault rank=1,step=5,stop=1s: this worker stands still\n";
+    struct host_link link = {.state = HOST_LINK_UP};
+    struct crew crew = {.links = &link, .count = 1};
+    struct members members;
+    char *folder = temp_folder_create();
+    (void)state;
+    assert_int_equal(members_init(&members, &crew, 2), STATUS_OK);
+    struct member *member = &members.list[1];
+    member->pid = 77;
+    snprintf(member->name, sizeof(member->name), "worker 1");
+    snprintf(member->log, sizeof(member->log), "%s/log", folder);
+    assert_non_null(strstr(stop(&members), "worker 1 was stopped by SIGSTOP"));
+    temp_folder_write(folder, "log", says, strlen(says));
+    const char *said = stop(&members);
+    assert_non_null(strstr(said, "as planned (--fault rank=1,step=5,stop=1s); it continues by"));
+    assert_null(strstr(said, "kill -CONT"));
+    assert_non_null(strstr(stop(&members), "kill -CONT 77 lets it continue")); // somebody else's
+    members_finish(&members);
+    temp_folder_destroy(folder);
+}
+
+/* Ranks have other numbers than their worker where it carries several, or others were lost. */
+static void what_a_fault_names_is_named(void **state)
+{
+    static const char says[] = "2026 warn worker host=n: --fault rank=1,step=7,kill: this worker "
+                               "kills itself\n";
+    struct host_link link = {.state = HOST_LINK_UP};
+    struct crew crew = {.links = &link, .count = 1};
+    struct members members;
+    char *folder = temp_folder_create(), text[256];
+    (void)state;
+    assert_int_equal(members_init(&members, &crew, 1), STATUS_OK);
+    struct member *member = &members.list[0];
+    member->is_over = true;
+    member->result = SIGKILL;
+    snprintf(member->log, sizeof(member->log), "%s/log", folder);
+    temp_folder_write(folder, "log", says, strlen(says));
+    snprintf(member->name, sizeof(member->name), "worker 0");
+    members_explain_end(&members, 0, text, sizeof(text));
+    assert_string_equal(text, "was killed by signal 9, as planned (--fault rank=1,step=7,kill: it "
+                              "carried rank 1)");
+    snprintf(member->name, sizeof(member->name), "worker 1");
+    members_explain_end(&members, 0, text, sizeof(text));
+    assert_string_equal(text, "was killed by signal 9, as planned (--fault rank=1,step=7,kill)");
+    members_finish(&members);
+    temp_folder_destroy(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_start_of_a_member_has_a_number_that_its_process_gets),
         cmocka_unit_test(signs_of_life_come_behind_the_endpoint),
+        cmocka_unit_test(a_planned_stop_ends_by_itself),
+        cmocka_unit_test(what_a_fault_names_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,8 +51,8 @@ static void a_coordinator_that_was_away_blames_nobody(void **state)
     // What was silent before counts, and what is from now on.
     be_silent(&story, 7000, 11750);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
-    expect_reason(&story,
-                  "worker 1 (host node, pid 101) was lost at step 1: nothing heard for 5.0 s");
+    expect_reason(&story, "worker 1 (host node, pid 101) was lost (last heard of at step 1): "
+                          "nothing heard for 5.0 s");
     assert_ptr_equal(story.coordinator.culprit.slot, &story.coordinator.membership.workers[1]);
     coordinator_finish(&story.coordinator);
 }
@@ -151,15 +151,19 @@ static void a_closed_connection_tells_of_a_death_at_once(void **state)
     struct story story;
     story_open_crowded(&story, 2, 1);
     story.transcript.presence = PRESENCE_RUNS; // the kernel may still be ending it
-    hear(&story, 2, 17, 1000);
+    hear(&story, 2, 1, 1000);
+    const struct wire_report report = {.steps = 17, .images = 17};
+    story_give(&story, 2,
+               (struct message){.kind = MESSAGE_REPORT, .rank = 1, .step = 17, .report = &report},
+               1100); // newer than its last heartbeat
     deadlines_note_closed(&story.coordinator, 2, 1200);
     deadlines_note_closed(&story.coordinator, 77, 1200); // whoever that is
     coordinator_tick(&story.coordinator, 2100, 0);
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     coordinator_tick(&story.coordinator, 2200, 0);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
-    expect_reason(&story,
-                  "worker 1 (host node, pid 101) was lost at step 17: its connection was closed");
+    expect_reason(&story, "worker 1 (host node, pid 101) was lost (last heard of at step 17): its "
+                          "connection was closed");
     coordinator_finish(&story.coordinator);
 }
 

@@ -220,13 +220,16 @@ static void all_that_are_lost_together_are_named(void **state)
     deadlines_note_closed(&story.coordinator, 2, 900);
     deadlines_note_closed(&story.coordinator, 4, 1000);
     coordinator_tick(&story.coordinator, 2000, 0);
-    assert_string_equal(story.transcript.last_error,
-                        "the job goes on: worker 3 (host node, pid 103) was lost at step 0: its "
-                        "connection was closed, too");
-    expect_written(&story, 2,
-                   "worker 1 (host node, pid 101) was lost at step 0: its connection was closed, "
-                   "and worker 3 (host node, pid 103) was lost at step 0: its connection was "
-                   "closed");
+    assert_string_equal(
+        story.transcript.last_error,
+        "the job goes on: worker 3 (host node, pid 103) was lost (last heard of at step 0): its "
+        "connection was closed, too");
+    expect_written(
+        &story, 2,
+        "worker 1 (host node, pid 101) was lost (last heard of at step 0): its connection was "
+        "closed, "
+        "and worker 3 (host node, pid 103) was lost (last heard of at step 0): its connection was "
+        "closed");
 }
 
 static void of_those_that_were_killed_together_each_is_named_once(void **state)

@@ -55,9 +55,10 @@ static void a_worker_whose_connection_is_closed_is_replaced_in_every_mode(void *
         close_connection(&story, 2, 100);
         assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
         assert_int_equal(story.coordinator.workers_lost, 1);
-        assert_non_null(strstr(story.transcript.last_error,
-                               "worker 1 (host node, pid 101) was lost at step 0: its connection "
-                               "was closed; the job has not begun, and waits"));
+        assert_non_null(strstr(
+            story.transcript.last_error,
+            "worker 1 (host node, pid 101) was lost (last heard of at step 0): its connection "
+            "was closed; the job has not begun, and waits"));
         begin_with_another(&story);
         coordinator_finish(&story.coordinator);
     }

@@ -24,15 +24,20 @@ static void add(void *context, const char *sentence)
     snprintf(told->text + used, sizeof(told->text) - used, "%s\n", sentence);
 }
 
-/* Of two workers that have made 90 and 120 steps. */
-static void check(struct told *told, const char *expected)
+static void check_made(struct told *told, uint64_t first, uint64_t second, const char *expected)
 {
-    struct results_rank ranks[2] = {{.made = 90}, {.made = 120}};
+    struct results_rank ranks[2] = {{.made = first}, {.made = second}};
     const struct coordinator coordinator = {
         .job = &told->job, .results = {.ranks = ranks, .worker_count = 2}, .verdict = STATUS_OK};
     told->text[0] = '\0';
     unmet_tell(&coordinator, add, told);
     assert_string_equal(told->text, expected);
+}
+
+/* Of two workers that have made 90 and 120 steps. */
+static void check(struct told *told, const char *expected)
+{
+    check_made(told, 90, 120, expected);
 }
 
 static struct told open_job(const char *faults)
@@ -53,6 +58,8 @@ static void faults_beyond_the_end_are_told(void **state)
                  "--fault shard=0,step=200,kill never came: the job made 105 steps\n");
     told.job.steps = 200; // is checked before the job begins
     check(&told, "");
+    told = open_job("rank=0,step=2,kill");
+    check_made(&told, 1, 1, "--fault rank=0,step=2,kill never came: worker 0 made 1 step\n");
 }
 
 /* What has struck is off the list. Of stops it is not known. */
@@ -75,6 +82,26 @@ static void kills_that_did_not_strike_are_told(void **state)
           "--fault rank=0,step=120,stop=1s did not strike: a kill that comes before it did not\n");
     told.job.mode = mode_of("local");
     check(&told, "");
+}
+
+/* One that was taken in is off the list. */
+static void workers_that_did_not_come_are_told(void **state)
+{
+    (void)state;
+    struct told told = open_job("after=step:40,join");
+    told.job.steps = 200;
+    told.job.mode = mode_of("ring");
+    check(&told, "--fault after=step:40,join did not strike: no worker had come and been taken in "
+                 "when the job ended\n");
+    told.job.mode = mode_of("local");
+    check(&told, "");
+    told = open_job("rank=1,step=99,kill;after=step:110,join"); // waits for the kill
+    told.job.steps = 200;
+    told.job.mode = mode_of("ring");
+    check(&told,
+          "--fault rank=1,step=99,kill did not strike: rank 1 had not come to that step when its "
+          "phase or the job ended\n"
+          "--fault after=step:110,join did not strike: a kill that comes before it did not\n");
 }
 
 static void a_timeline_beyond_the_end_is_told(void **state)
@@ -122,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_beyond_the_end_are_told),
         cmocka_unit_test(kills_that_did_not_strike_are_told),
+        cmocka_unit_test(workers_that_did_not_come_are_told),
         cmocka_unit_test(a_timeline_beyond_the_end_is_told),
         cmocka_unit_test(an_optimizer_that_nobody_uses_is_told),
     };
