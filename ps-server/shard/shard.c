@@ -316,23 +316,51 @@ static uint32_t find_last(const struct shard *shard, const struct unit *unit)
     for (uint32_t rank = 1; rank < shard->config.workers; rank++) {
         const struct seat *seat = &unit->seats[rank], *other = &unit->seats[last];
         if (seat->clock < other->clock ||
-            (seat->clock == other->clock && seat->part_pushes < other->part_pushes)) {
+            (seat->clock == other->clock && shard_push_is_whole(unit, last))) {
             last = rank;
         }
     }
     return last;
 }
 
+/* Which worker has to send something before a unit goes on. False: none has to. */
+static bool find_awaited(const struct shard *shard, const struct unit *unit, uint32_t *ret_rank)
+{
+    if (unit->seeds_missing > 0) {
+        *ret_rank = 0;
+        return true;
+    }
+    bool is_held = shard_mark_holds(shard, unit);
+    for (uint32_t rank = 0; rank < shard->config.workers && is_held; rank++) {
+        if (shard_mark_waits_for(shard, unit, rank)) {
+            *ret_rank = rank;
+            return true;
+        }
+    }
+    *ret_rank = find_last(shard, unit);
+    return !shard_push_is_whole(unit, *ret_rank);
+}
+
+/* Whether all has come that the answer to a worker needs of its own process. What is missing may be
+ * lost, and then nobody else is to blame that there is no answer. */
+static bool has_sent_all(const struct shard *shard, const struct unit *unit, uint32_t rank)
+{
+    return unit->part_count > 0 && unit->seats[rank].part_pulls == unit->part_count &&
+           (!shard->policy->is_unsynchronised || shard_has_own_pushes(shard, unit, rank));
+}
+
 bool shard_awaits(const struct shard *shard, uint32_t *ret_rank)
 {
     for (uint32_t i = 0; i < shard->unit_count; i++) {
         const struct unit *unit = &shard->units[i];
-        uint32_t last = unit->seeds_missing > 0 ? 0 : find_last(shard, unit);
-        bool is_here = unit->seeds_missing == 0 && shard_push_is_whole(unit, last);
-        const struct rank_block block = shard_block(shard, last);
-        for (uint32_t rank = 0; rank < shard->config.workers && !is_here; rank++) {
-            if (!rank_block_has(block, rank) && unit->seats[rank].part_pulls > 0) {
-                *ret_rank = last;
+        uint32_t awaited;
+        if (!find_awaited(shard, unit, &awaited)) {
+            continue;
+        }
+        const struct rank_block block = shard_block(shard, awaited);
+        for (uint32_t rank = 0; rank < shard->config.workers; rank++) {
+            if (!rank_block_has(block, rank) && has_sent_all(shard, unit, rank)) {
+                *ret_rank = awaited;
                 return true;
             }
         }

@@ -24,13 +24,25 @@ void shard_pass_marks(const struct shard *shard, struct unit *unit)
     }
 }
 
+/* Whether a mark was passed that there is to be a copy of, and is none. */
+static bool lacks_copy(const struct shard *shard, const struct unit *unit)
+{
+    const struct mark_copy *copy = &shard->mark_copy;
+    return copy->values != NULL && copy->mark != unit->marks_passed && !shard_is_final(shard, unit);
+}
+
+bool shard_mark_holds(const struct shard *shard, const struct unit *unit)
+{
+    return lacks_copy(shard, unit) && shard->mark_copy.readers_left > 0;
+}
+
 bool shard_keep_mark(struct shard *shard, const struct unit *unit)
 {
     struct mark_copy *copy = &shard->mark_copy;
-    if (copy->values == NULL || copy->mark == unit->marks_passed || shard_is_final(shard, unit)) {
+    if (!lacks_copy(shard, unit)) {
         return true;
     }
-    if (copy->readers_left > 0) {
+    if (shard_mark_holds(shard, unit)) {
         return false;
     }
     shard_copy(shard, copy->values, shard->params, shard->value_count);
@@ -39,12 +51,29 @@ bool shard_keep_mark(struct shard *shard, const struct unit *unit)
     return true;
 }
 
+/* Steps of `other` that come before what `rank`, of the same process, has asked for. */
+static uint64_t steps_before(const struct unit *unit, uint32_t other, uint32_t rank)
+{
+    return unit->seats[rank].pull_step + (other < rank);
+}
+
 bool shard_is_quiet(const struct shard *shard, const struct unit *unit, uint32_t rank)
 {
     const struct rank_block block = shard_block(shard, rank);
-    uint64_t step = unit->seats[rank].pull_step;
     for (uint32_t other = block.first; other < block.first + block.count; other++) {
-        if (unit->seats[other].clock != step + (other < rank)) {
+        if (unit->seats[other].clock != steps_before(unit, other, rank)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool shard_has_own_pushes(const struct shard *shard, const struct unit *unit, uint32_t rank)
+{
+    const struct rank_block block = shard_block(shard, rank);
+    for (uint32_t other = block.first; other < block.first + block.count; other++) {
+        bool is_here = unit->seats[other].part_pushes == unit->part_count;
+        if (unit->seats[other].clock + is_here < steps_before(unit, other, rank)) {
             return false;
         }
     }

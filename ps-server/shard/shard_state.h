@@ -168,6 +168,10 @@ static inline struct seat *shard_reader(const struct shard *shard, const struct 
  * has pushed. */
 bool shard_is_quiet(const struct shard *shard, const struct unit *unit, uint32_t rank);
 
+/* The same, but those that are whole and not yet handled count, too: nothing of the process itself
+ * is missing. */
+bool shard_has_own_pushes(const struct shard *shard, const struct unit *unit, uint32_t rank);
+
 /* Steps of workers are apart from each other, and all parts are one unit. */
 static inline bool shard_is_unsynchronised(const struct shard *shard)
 {
@@ -215,6 +219,9 @@ bool shard_is_final(const struct shard *shard, const struct unit *unit);
 
 /* Counts the marks that were passed by an update. */
 void shard_pass_marks(const struct shard *shard, struct unit *unit);
+
+/* Whether nothing is applied until the last copy has been read by all. */
+bool shard_mark_holds(const struct shard *shard, const struct unit *unit);
 
 /* Keeps a copy at a mark. False if the last copy has not been read by all: then the parameters must
  * stay as they are. */
