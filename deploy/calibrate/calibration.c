@@ -45,6 +45,27 @@ static bool has_transport(const struct calibration_run *run)
     return run->transport[0] != '\0' && strcmp(run->transport, "none") != 0;
 }
 
+/* Of all runs with messages that say what keys were used for, also of those with codes. */
+static enum status check_security(struct calibration_run *const *runs, size_t run_count,
+                                  uint32_t batch)
+{
+    const struct calibration_run *first = NULL;
+    for (size_t i = 0; i < run_count; i++) {
+        if (runs[i]->batch != batch || runs[i]->security[0] == '\0') {
+            continue;
+        }
+        first = first == NULL ? runs[i] : first;
+        if (strcmp(first->security, runs[i]->security) != 0) {
+            log_error("connections of %s had %s, and those of %s %s: encryption is much of what "
+                      "messages cost, so calibrate from runs that are alike in it",
+                      first->folder.path, conditions_security_text(first->security),
+                      runs[i]->folder.path, conditions_security_text(runs[i]->security));
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}
+
 /* Sorts runs: without codes, with codes, and of other batches, which show only what computing
  * costs. Values of all have to go by one transport, as files are of one. */
 static enum status sort_runs(struct calibration_run *const *runs, size_t run_count,
@@ -70,14 +91,6 @@ static enum status sort_runs(struct calibration_run *const *runs, size_t run_cou
                       runs[i]->transport);
             return STATUS_INVALID;
         }
-        if (strcmp(first->security, runs[i]->security) != 0 && runs[i]->security[0] != '\0' &&
-            first->security[0] != '\0') {
-            log_error("connections of %s had %s, and those of %s %s: encryption is much of what "
-                      "messages cost, so calibrate from runs that are alike in it",
-                      first->folder.path, conditions_security_text(first->security),
-                      runs[i]->folder.path, conditions_security_text(runs[i]->security));
-            return STATUS_INVALID;
-        }
     }
     if (maker->run_count == 0) {
         const struct calibration_run *coded = maker->coded[0];
@@ -86,7 +99,7 @@ static enum status sort_runs(struct calibration_run *const *runs, size_t run_cou
                   coded->folder.path, coded->compress);
         return STATUS_INVALID;
     }
-    return STATUS_OK;
+    return check_security(runs, run_count, maker->made->costs.batch);
 }
 
 static enum status check_alike(struct calibration_run *const *runs, size_t run_count,

@@ -170,6 +170,7 @@ static enum status open_predictions(struct comparison *comparison,
 {
     struct compare_prediction_options *options = &comparison->options.predictions;
     options->has_hosts = host_options_name_hosts(&comparison->session.hosts);
+    options->has_keys = !comparison->session.options.security.insecure;
     return compare_predictions_open(options, program, &comparison->predictions);
 }
 

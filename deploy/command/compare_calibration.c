@@ -19,11 +19,11 @@
 
 /* Of a job, what its steps and messages cost depends on; batch and transport are those of a run. */
 static const char *const job_words[] = {
-    "model",    "data",       "image-size", "classes",       "bad-images",
-    "augment",  "normalize",  "optimizer",  "limit-train",   "limit-test",
-    "device",   "threads",    "conv",       "server-device", "loader-threads",
-    "cache",    "cache-mb",   "precision",  "bucket-mb",     "allow-nondeterministic",
-    "compress", "connections"};
+    "model",    "data",        "image-size", "classes",       "bad-images",
+    "augment",  "normalize",   "optimizer",  "limit-train",   "limit-test",
+    "device",   "threads",     "conv",       "server-device", "loader-threads",
+    "cache",    "cache-mb",    "precision",  "bucket-mb",     "allow-nondeterministic",
+    "compress", "connections", "security"};
 #define JOB_WORD_COUNT (sizeof(job_words) / sizeof(job_words[0]))
 
 static bool is_wanted(const struct option_set *set, const struct option *row, const char *value)

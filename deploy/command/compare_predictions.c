@@ -186,8 +186,8 @@ enum status compare_predictions_calibrate(struct compare_predictions *prediction
 }
 
 /* Writes why files are not of such a job. Leaves the text as it is if they are. */
-static void find_clash(const struct compare_files *files, const struct job *job, char *ret_why,
-                       size_t why_size)
+static void find_clash(const struct compare_files *files, const struct job *job, bool has_keys,
+                       char *ret_why, size_t why_size)
 {
     const struct conditions *measured = &own_costs(files)->conditions;
     if (measured->model[0] != '\0' && strcmp(measured->model, job->model) != 0) {
@@ -198,16 +198,16 @@ static void find_clash(const struct compare_files *files, const struct job *job,
         snprintf(ret_why, why_size, "the costs are of %u images a step, and not of %.4g",
                  own_costs(files)->batch, (double)job->global_batch / job->workers);
     } else if (job->mode.kind != MODE_LOCAL) {
-        const struct conditions_job own = {job->transport, files->network.host_count == 1,
-                                           job->compress.kind != CODEC_NONE,
-                                           security_choices[job->security].name};
+        const struct conditions_job own = {
+            job->transport, files->network.host_count == 1, job->compress.kind != CODEC_NONE,
+            has_keys ? security_choices[job->security].name : CONDITIONS_NO_KEYS};
         (void)conditions_clash(measured, &files->network.conditions, &own, ret_why, why_size);
     }
 }
 
 /* Writes why the model does not know a job; an empty text: it does. */
-static void find_gap(const struct compare_files *files, const struct job *job, char *ret_why,
-                     size_t why_size)
+static void find_gap(const struct compare_files *files, const struct job *job, bool has_keys,
+                     char *ret_why, size_t why_size)
 {
     char value[OPTION_VALUE_BYTES];
     ret_why[0] = '\0';
@@ -241,7 +241,7 @@ static void find_gap(const struct compare_files *files, const struct job *job, c
             (double)job->global_batch / job->workers, transport_choices[job->transport].name,
             FILES_MAX);
     } else {
-        find_clash(files, job, ret_why, why_size);
+        find_clash(files, job, has_keys, ret_why, why_size);
     }
 }
 
@@ -265,7 +265,8 @@ void compare_predictions_make(const struct compare_predictions *predictions, con
     }
     const struct compare_files *files = find_files(predictions, job);
     ret_prediction->files = files;
-    find_gap(files, job, ret_prediction->why, sizeof(ret_prediction->why));
+    find_gap(files, job, predictions->options.has_keys, ret_prediction->why,
+             sizeof(ret_prediction->why));
     if (ret_prediction->why[0] != '\0') {
         return;
     }

@@ -11,6 +11,7 @@
 struct compare_prediction_options {
     bool is_asked;
     bool has_hosts; // the jobs' are named, and may be others than this one
+    bool has_keys;  // for tcp connections of the jobs
     char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES]; // files; "": both are calibrated
 };
 

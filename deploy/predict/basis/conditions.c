@@ -152,7 +152,8 @@ bool conditions_clash(const struct conditions *costs, const struct conditions *n
         snprintf(ret_why, why_size, "connections of the costs had %s, and those of the network %s",
                  conditions_security_text(costs->security),
                  conditions_security_text(network->security));
-    } else if (own == TRANSPORT_TCP && job->security != NULL && differ(security, job->security)) {
+    } else if ((own == TRANSPORT_TCP || own == TRANSPORT_AUTO) && job->security != NULL &&
+               differ(security, job->security)) {
         snprintf(ret_why, why_size,
                  "connections were measured with %s, and those of the job have %s",
                  conditions_security_text(security), conditions_security_text(job->security));

@@ -219,44 +219,44 @@ static void codes_are_what_messages_take_longer(void **state)
                seconds((TRACED_SEND_NS + TRACED_POST_NS / 2.0 + TRACED_RECEIVE_NS) / 2), 1e-6);
 }
 
-/* Neither a run with codes alone, nor runs of two transports, or with keys and without. */
+#define RUN(mode, servers, over, keys)                                                           \
+    {                                                                                            \
+        mode, "lenet5", 2, servers, TRACED_STEPS, true, false, "\"seed\": 1", .transport = over, \
+                                                                              .security = keys   \
+    }
+
+/* Neither runs of two transports, nor runs with keys and without, whatever is between them. */
 static void runs_that_do_not_go_together_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        struct traced_story stories[2];
-        size_t count;
         const char *why;
+        struct traced_story stories[3];
     } cases[] = {
-        {{{"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"compress\": \"int8\""}},
-         1,
-         "shows only what codes take"},
-        {{{"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"seed\": 1", .transport = "tcp"},
-          {"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"seed\": 1",
-           .transport = "shm"}},
-         2,
-         "files are of one transport"},
-        {{{"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"seed\": 1", .transport = "tcp",
-           .security = "curve"},
-          {"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, false, "\"seed\": 1", .transport = "tcp",
-           .security = "none"}},
-         2,
-         "encryption is much of what messages cost"},
+        {"of one transport", {RUN("ring", 0, "tcp", NULL), RUN("ps-sync", 1, "shm", NULL)}},
+        {"no keys: encrypt", {RUN("ring", 0, "tcp", "curve"), RUN("ps-sync", 1, "tcp", "none")}},
+        {"no keys: encrypt",
+         {RUN("ring", 0, "tcp", NULL), RUN("ring", 0, "tcp", "curve"),
+          RUN("ps-sync", 1, "tcp", "none")}},
+        {"no keys: encrypt",
+         {RUN("ps-sync", 1, "tcp", "curve"),
+          {"ps-sync", "lenet5", 2, 1, TRACED_STEPS, true, true, "\"compress\": \"int8\"",
+           .has_codes = true, .transport = "tcp", .security = "none"}}},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct calibration_run *list[2] = {&runs[0], &runs[1]};
-        char *folders[2] = {NULL, NULL};
-        for (size_t j = 0; j < cases[i].count; j++) {
-            folders[j] = traced_run_write(&cases[i].stories[j]);
-            assert_int_equal(calibration_run_read(folders[j], list[j]), STATUS_OK);
+    for (size_t i = 0, count = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct calibration_run *list[3] = {&runs[0], &runs[1], &runs[2]};
+        char *folders[3] = {NULL, NULL, NULL};
+        for (; count < 3 && cases[i].stories[count].mode != NULL; count++) {
+            folders[count] = traced_run_write(&cases[i].stories[count]);
+            assert_int_equal(calibration_run_read(folders[count], list[count]), STATUS_OK);
         }
         captured_log_begin();
-        assert_int_equal(calibration_make(list, cases[i].count, &model, &known, &calibration),
-                         STATUS_INVALID);
+        enum status status = calibration_make(list, count, &model, &known, &calibration);
+        assert_int_equal(status, STATUS_INVALID);
         assert_non_null(strstr(captured_log_end(), cases[i].why));
-        for (size_t j = 0; j < cases[i].count; j++) {
-            calibration_run_finish(list[j]);
-            temp_folder_destroy(folders[j]);
+        for (; count > 0; count--) {
+            calibration_run_finish(list[count - 1]);
+            temp_folder_destroy(folders[count - 1]);
         }
     }
 }

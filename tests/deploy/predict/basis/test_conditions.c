@@ -126,6 +126,11 @@ static void files_of_other_measurements_clash(void **state)
          {"", "tcp", "", "a"},
          {TRANSPORT_TCP, true, false, "auth-only"},
          "those of the job have --security auth-only"},
+        {{"", "tcp", "curve", "a"},
+         {"", "tcp", "", "a"},
+         {TRANSPORT_AUTO, false, false, "none"},
+         "those of the job have no keys"},
+        {{"", "", "curve", "a"}, {"", "", "", "a"}, {TRANSPORT_AUTO, true, false, "none"}, NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char why[256] = "";
