@@ -353,16 +353,22 @@ static void without_newcomers_a_copy_changes_nothing(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* A job of four ranks and two processes, which its launcher starts. */
+static void open_launched(struct story *story)
+{
+    story_open(story, "ring", 2, 0);
+    story->coordinator.is_launched = true;
+    story->job.workers = 4;
+    story->job.processes = 2;
+    story->job.on_loss = ON_LOSS_REDEAL;
+}
+
 /* It asks several times a second, by the number that it was told, while the others still gather. */
 static void who_comes_by_hand_before_the_job_has_begun_may_ask_again(void **state)
 {
     (void)state;
     struct story story;
-    story_open(&story, "ring", 2, 0);
-    story.coordinator.is_launched = true;
-    story.job.workers = 4;
-    story.job.processes = 2;
-    story.job.on_loss = ON_LOSS_REDEAL;
+    open_launched(&story);
     struct wire_member by_hand = {.role = ROLE_WORKER, .host = "node", .process_id = 4711};
     const struct message join = {
         .kind = MESSAGE_JOIN, .member = &by_hand, .text = RINGSIDE_VERSION};
@@ -377,16 +383,11 @@ static void who_comes_by_hand_before_the_job_has_begun_may_ask_again(void **stat
     coordinator_finish(&story.coordinator);
 }
 
-/* A job of four ranks and two processes, which its launcher starts. */
 static void who_comes_by_hand_takes_no_place_that_a_launcher_fills(void **state)
 {
     (void)state;
     struct story story;
-    story_open(&story, "ring", 2, 0);
-    story.coordinator.is_launched = true;
-    story.job.workers = 4;
-    story.job.processes = 2;
-    story.job.on_loss = ON_LOSS_REDEAL;
+    open_launched(&story);
     const struct wire_member by_hand = {
         .role = ROLE_WORKER, .host = "node", .process_id = 4711}; // without a rank
     const struct message join = {
