@@ -71,12 +71,12 @@ static void report_failure(const struct launch *launch, const char *reason,
 static void advise(const struct launch *launch, const struct member *culprit)
 {
     const struct launch_options *options = launch->options;
-    const struct member *coordinator = &launch->members.list[0];
-    if (culprit != coordinator || !member_was_killed(coordinator) || options->restarts > 0) {
+    bool is_coordinator = culprit != NULL && culprit == &launch->members.list[0];
+    if (!is_coordinator || !member_was_killed(culprit) || options->restarts > 0) {
         return;
     }
     // Programs keep checkpoints of their own; others are where the coordinator was.
-    if (options->program != NULL || !launch->launcher->crew.links[coordinator->host].is_local) {
+    if (options->program != NULL || !launch->launcher->crew.links[culprit->host].is_local) {
         log_warn("with --restarts R, a coordinator that is lost is started again");
     } else if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
         log_warn("with --restarts R, a coordinator that is lost is started again; with "

@@ -71,7 +71,7 @@ static void try_cuts(const char *mode, const char *order, bool keeps_marks)
         config.marks.period = keeps_marks ? 1 + random_below(&random, 4) : config.marks.end;
         cluster_open(&cluster, &config, seed);
         struct cut cut = {.process = (uint32_t)random_below(&random, config.processes),
-                          .messages_left = random_below(&random, 6 * CLUSTER_BUCKETS * 12)};
+                          .messages_left = random_below(&random, UINT64_C(72) * CLUSTER_BUCKETS)};
         run_cut(&cluster, &random, &cut);
         check_awaited(&cluster, &cut);
         cluster_close(&cluster);

@@ -121,6 +121,18 @@ static void test_costs(void **state)
          "sum has to be above 0"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sums\": \"3 GB/s\"}",
          "sums is not known"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check(false, cases[i].text, cases[i].why);
+    }
+}
+
+static void a_rate_has_to_leave_time_for_a_step(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"images-per-s\": 0}",
          "images-per-s has to be a number from"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], \"optimizer\": \"1 s\", \"message\": \"1 us\", "
@@ -380,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(a_rate_has_to_leave_time_for_a_step),
         cmocka_unit_test(a_rate_of_one_worker_stands_for_its_step),
         cmocka_unit_test(test_spreads),
         cmocka_unit_test(test_networks),
