@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define STEP_BYTES 64
+#define TURN_MS    250 // between two looks at most, unless this process stood still
 
 /* Whether the disk has something to do. A checkpoint whose pieces do not come is not its fault. */
 static bool is_owing(const struct checkpointing *of)
@@ -61,8 +62,11 @@ void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, 
                      bool has_moved, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
+    uint64_t away_ms = attention_away_ms(&watch->attention, now_ms, TURN_MS);
+    watch->moved_ms = attention_excuse(watch->moved_ms, away_ms, now_ms);
     if (!watch->has_begun || has_moved || !is_owing(of)) {
-        *watch = (struct disk_watch){.has_begun = true, .moved_ms = now_ms};
+        watch->has_begun = true;
+        watch->moved_ms = now_ms;
         of->is_slow = false;
         return;
     }

@@ -3,6 +3,7 @@
 #ifndef PS_SERVER_CHECKPOINT_DISK_WATCH_H
 #define PS_SERVER_CHECKPOINT_DISK_WATCH_H
 
+#include "common/base/attention.h"
 #include "ps-server/coordinator/coordinator.h"
 
 #include <stdbool.h>
@@ -13,12 +14,14 @@
 struct disk_watch {
     bool has_begun;
     uint64_t moved_ms; // when the disk had nothing to do, or did something, last
+    struct attention attention;
 };
 
 /* Several times a second. `folder` is that of the checkpoints; `has_moved`: since the last look the
  * disk has done something of what it was given. One that takes long is named once; one that takes
- * nothing for half of --stall-fail hangs, and the checkpoint that it has is given up. The next
- * generation knows what was said (generation_next). */
+ * nothing for half of --stall-fail hangs, and the checkpoint that it has is given up. Time in which
+ * nobody has looked does not count, as what the disk did then is not known yet. The next generation
+ * knows what was said (generation_next). */
 void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, const char *folder,
                      bool has_moved, uint64_t now_ms);
 

@@ -15,6 +15,7 @@
 #define FOLDER  "/runs/a/checkpoint"
 #define WARN_MS UINT64_C(10000)
 #define HANG_MS UINT64_C(60000)
+#define TURN_MS 100 // between two looks
 
 static enum checkpoint_task last_task;
 static uint32_t task_count;
@@ -59,14 +60,24 @@ static bool has_said(const struct story *story, const char *words)
     return strstr(story->transcript.last_error, words) != NULL;
 }
 
+/* Looks as often as a coordinator does that is not stopped meanwhile. */
+static void look(struct disk_watch *watch, struct story *story, bool has_moved, uint64_t now_ms)
+{
+    for (uint64_t at_ms = watch->attention.looked_ms; at_ms > 0 && at_ms + TURN_MS < now_ms;) {
+        at_ms += TURN_MS;
+        disk_watch_look(watch, &story->coordinator, FOLDER, has_moved, at_ms);
+    }
+    disk_watch_look(watch, &story->coordinator, FOLDER, has_moved, now_ms);
+}
+
 /* The disk has the checkpoint of step 10 from 120 ms on, and takes nothing of it for so long. */
 static struct disk_watch hang(struct story *story, uint64_t idle_ms)
 {
     struct disk_watch watch = {.has_begun = false};
     offer(story, 10);
     send_all(story, 10);
-    disk_watch_look(&watch, &story->coordinator, FOLDER, false, 120);
-    disk_watch_look(&watch, &story->coordinator, FOLDER, false, 120 + idle_ms);
+    look(&watch, story, false, 120);
+    look(&watch, story, false, 120 + idle_ms);
     return watch;
 }
 
@@ -77,15 +88,29 @@ static void one_that_takes_long_is_named_once(void **state)
     open_story(&story, ON_LOSS_FAIL);
     struct disk_watch watch = hang(&story, WARN_MS - 1);
     assert_string_equal(story.transcript.last_error, "");
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + WARN_MS);
+    look(&watch, &story, false, 120 + WARN_MS);
     assert_true(has_said(&story, FOLDER) && has_said(&story, "step 10"));
     story.transcript.last_error[0] = '\0';
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + 2 * WARN_MS);
+    look(&watch, &story, false, 120 + 2 * WARN_MS);
     assert_string_equal(story.transcript.last_error, "");
     // It takes something: the time begins anew.
-    disk_watch_look(&watch, &story.coordinator, FOLDER, true, HANG_MS);
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, HANG_MS + WARN_MS - 1);
+    look(&watch, &story, true, HANG_MS);
+    look(&watch, &story, false, HANG_MS + WARN_MS - 1);
     assert_string_equal(story.transcript.last_error, "");
+    coordinator_finish(&story.coordinator);
+}
+
+/* As a machine does that was suspended: what the disk did meanwhile is told at the next look. */
+static void time_in_which_the_coordinator_stood_still_does_not_count(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, ON_LOSS_FAIL);
+    struct disk_watch watch = hang(&story, 0);
+    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + 2 * HANG_MS);
+    assert_string_equal(story.transcript.last_error, "");
+    look(&watch, &story, false, 120 + 3 * HANG_MS);
+    assert_true(has_said(&story, "hangs"));
     coordinator_finish(&story.coordinator);
 }
 
@@ -96,8 +121,8 @@ static void members_that_send_nothing_are_not_its_fault(void **state)
     struct disk_watch watch = {.has_begun = false};
     open_story(&story, ON_LOSS_FAIL);
     offer(&story, 10);
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120);
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+    look(&watch, &story, false, 120);
+    look(&watch, &story, false, 120 + HANG_MS);
     assert_string_equal(story.transcript.last_error, "");
     coordinator_finish(&story.coordinator);
 }
@@ -149,8 +174,8 @@ static void what_is_half_with_it_is_given_up(void **state)
         (struct message){
             .kind = MESSAGE_PIECE, .step = 10, .piece = &piece, .span = {0, 5}, .values = values},
         110);
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120);
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+    look(&watch, &story, false, 120);
+    look(&watch, &story, false, 120 + HANG_MS);
     assert_int_equal(last_task, CHECKPOINT_ABANDON);
     coordinator_finish(&story.coordinator);
 }
@@ -197,10 +222,10 @@ static void what_a_generation_before_has_left_is_no_checkpoint_of_step_0(void **
     struct disk_watch watch = {.has_begun = false};
     open_story(&story, ON_LOSS_REDEAL);
     story.coordinator.checkpointing.has_rest = true;
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120);
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + WARN_MS);
+    look(&watch, &story, false, 120);
+    look(&watch, &story, false, 120 + WARN_MS);
     assert_true(has_said(&story, "nothing of an earlier checkpoint"));
-    disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+    look(&watch, &story, false, 120 + HANG_MS);
     assert_true(has_said(&story, "the disk hangs") && !has_said(&story, "step 0"));
     coordinator_finish(&story.coordinator);
 }
@@ -231,12 +256,12 @@ static void one_that_hangs_is_named_once_whoever_is_lost_meanwhile(void **state)
         story.job.min_workers = 1;
         struct disk_watch watch = hang(&story, WARN_MS);
         if (hangs != 0) {
-            disk_watch_look(&watch, &story.coordinator, FOLDER, false, 120 + HANG_MS);
+            look(&watch, &story, false, 120 + HANG_MS);
         }
         lose_one(&story, &next);
-        disk_watch_look(&watch, &story.coordinator, FOLDER, false, HANG_MS - 100);
+        look(&watch, &story, false, HANG_MS - 100);
         assert_string_equal(story.transcript.last_error, "");
-        disk_watch_look(&watch, &story.coordinator, FOLDER, false, 3 * HANG_MS);
+        look(&watch, &story, false, 3 * HANG_MS);
         assert_int_equal(has_said(&story, "the disk hangs"), hangs == 0); // its time goes on
         checkpointing_note_free(&story.coordinator, HANG_MS);
         assert_string_equal(story.transcript.last_fact, "the disk takes checkpoints again");
@@ -249,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_takes_long_is_named_once),
+        cmocka_unit_test(time_in_which_the_coordinator_stood_still_does_not_count),
         cmocka_unit_test(members_that_send_nothing_are_not_its_fault),
         cmocka_unit_test(one_that_hangs_gets_nothing_more_until_it_is_free_again),
         cmocka_unit_test(meanwhile_memory_has_what_a_job_can_go_on_from),
