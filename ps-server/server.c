@@ -23,7 +23,6 @@
 
 #define POLL_MS           50
 #define TAKEN_MIN         64
-#define TURN_MS           250                  // a turn of a healthy loop takes less
 #define CONTROL_FRAME_MAX (UINT64_C(16) << 20) // far above any header and any SUM
 
 static void wake(void *context)
@@ -260,7 +259,7 @@ static void tick(struct server *server)
     ended_judge(&server->ended, &server->returning, server->options->job, &server->coordinator,
                 now_ms);
     coordinator_tick(&server->coordinator, now_ms,
-                     attention_away_ms(&server->attention, now_ms, TURN_MS));
+                     attention_away_ms(&server->attention, now_ms, ATTENTION_TURN_MS));
 }
 
 /* Ends the job if a signal has asked for it. */

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#define ATTENTION_TURN_MS 250 // a turn of a healthy loop of `ps` takes less
+
 /* Zeroed: nothing was looked at so far. */
 struct attention {
     uint64_t looked_ms;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #define STEP_BYTES 64
-#define TURN_MS    250 // between two looks at most, unless this process stood still
 
 /* Whether the disk has something to do. A checkpoint whose pieces do not come is not its fault. */
 static bool is_owing(const struct checkpointing *of)
@@ -62,7 +61,7 @@ void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, 
                      bool has_moved, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    uint64_t away_ms = attention_away_ms(&watch->attention, now_ms, TURN_MS);
+    uint64_t away_ms = attention_away_ms(&watch->attention, now_ms, ATTENTION_TURN_MS);
     watch->moved_ms = attention_excuse(watch->moved_ms, away_ms, now_ms);
     if (!watch->has_begun || has_moved || !is_owing(of)) {
         watch->has_begun = true;

@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define END_MS  200 // that the disk gets for the part that is being read
-#define TURN_MS 250 // between two looks at most, unless this process stood still
+#define END_MS 200 // that the disk gets for the part that is being read
 
 struct supplier {
     struct supplier_options options;
@@ -154,7 +153,7 @@ bool supplier_next(struct supplier *supplier, struct supply *ret_supply)
 uint64_t supplier_idle_ms(struct supplier *supplier, uint64_t now_ms)
 {
     // When this process stood still the thread did, too.
-    uint64_t away_ms = attention_away_ms(&supplier->attention, now_ms, TURN_MS);
+    uint64_t away_ms = attention_away_ms(&supplier->attention, now_ms, ATTENTION_TURN_MS);
     supplier->watch.moved_ms = attention_excuse(supplier->watch.moved_ms, away_ms, now_ms);
     return task_watch_idle_ms(&supplier->watch, supplier->thread, now_ms);
 }

@@ -112,7 +112,7 @@ static void print_batches(const struct job *job)
     printf(" per worker), ");
 }
 
-/* The end of "step" behind a number. */
+/* The end of a noun behind a number. */
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
@@ -216,10 +216,9 @@ void progress_started(struct progress *progress, const struct coordinator *coord
         return;
     }
     const struct job *job = coordinator->job;
-    printf("%s, %u worker%s", mode_text(job->mode).text, job->workers,
-           job->workers == 1 ? "" : "s");
+    printf("%s, %u worker%s", mode_text(job->mode).text, job->workers, plural(job->workers));
     if (job->servers > 0) {
-        printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
+        printf(", %u server%s", job->servers, plural(job->servers));
     }
     print_model(coordinator);
     progress_say_carriers(coordinator);
@@ -333,7 +332,7 @@ static void print_ranks(struct progress *progress, const struct results *results
     }
     if (count > most) {
         snprintf(line, sizeof(line), "  and %u rank%s more, which the terminal has no lines for",
-                 count - most, count - most == 1 ? "" : "s");
+                 count - most, plural(count - most));
         print_rank_line(progress, size->ws_col, line);
     }
 }
