@@ -40,10 +40,11 @@ def a_worker_that_is_killed_on_another_host_is_started_again(lab):
     lab.expect_nothing_left()
 
 
-def cut_off(lab, *arguments):
-    """Of a job that goes on until it is told to end, host3 is cut off once the job has made a commit. Output and summary."""
+def cut_off(lab, lost_after, *arguments):
+    """Of a job whose commits go on, host3 is cut off once there is one. Output and summary. The launcher knows after 3 s,
+    the coordinator after lost_after."""
     out = lab.path(f"run{lab.outputs + 1}")
-    process = lab.start("run", "--out", out, "--link-timeout", "3", "--lost-after", "2", *COMMIT, *arguments)
+    process = lab.start("run", "--out", out, "--link-timeout", "3", "--lost-after", lost_after, *COMMIT, *arguments)
 
     def said():
         with open(process.output, encoding="utf-8") as file:
@@ -61,7 +62,7 @@ def cut_off(lab, *arguments):
 
 def the_place_of_a_host_that_is_cut_off_is_taken_by_another(lab):
     """They make steps until they are three again, of which the third one is on host4."""
-    said, summary = cut_off(lab, "--mode", "ps-sync", "-n", "3", "-H", "host1:1,host2:1,host3:1,host4:1", "--restarts", "1",
+    said, summary = cut_off(lab, "2", "--mode", "ps-sync", "-n", "3", "-H", "host1:1,host2:1,host3:1,host4:1", "--restarts", "1",
                             *committer(lab, "400", "3", "job"))
     expect(said, "was lost with host3|worker 2 .*was lost", "worker 2 is started again, on host4", "worker 2 has come",
            r"\[host4 worker 2\] rank 2 of 3")
@@ -122,7 +123,8 @@ def a_script_goes_on_with_a_process_of_another_host_started_again(lab):
 
 def a_host_that_is_cut_off_is_done_without(lab):
     """With the worker and the server that it has."""
-    said, summary = cut_off(lab, "--mode", "ps-sync", "-s", "2", "-H", "host1:1,host3:1", *committer(lab, "20000", "1", "job"))
+    said, summary = cut_off(lab, "20", "--mode", "ps-sync", "-s", "2", "-H", "host1:1,host3:1",
+                            *committer(lab, "20000", "1", "job"))
     expect(said, "was lost with host3", "the job goes on from step")
     assert [end.split(":")[0] for end in ends(said)] == ["rank 0 of 1 after 20000 steps"], said
     assert summary["outcome"] == "completed" and summary["workers_lost"] == 1, summary
