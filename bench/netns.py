@@ -1,7 +1,8 @@
 """Hosts of one machine: network namespaces joined by a bridge, each on a link of a given rate.
 
 The bridge has a namespace of its own, so nothing of the machine's own network is touched. Both ends
-of each link are shaped by tbf: what a host sends on its side, what it receives on the bridge's.
+of each link are shaped by tbf or htb: what a host sends on its side, what it receives on the
+bridge's.
 """
 import json
 import os
@@ -27,6 +28,8 @@ STREAM_S = 2
 
 # Connections are told apart by so many bits of a port; those that have them in common share a limit.
 PORT_BITS = 7
+
+ACKNOWLEDGEMENT_BYTES = 128  # more than any has
 STREAMS = 16  # enough to fill a link of such connections
 
 # A stream of our own, where there is no iperf3: what arrives per second.
@@ -83,13 +86,15 @@ def burst_kib(mbit):
 
 class Links:
     """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
-    removed, whatever happens in between. With are_named, hosts have names of their own."""
+    removed, whatever happens in between. With are_named, hosts have names of their own; with
+    are_fair, a link has a queue for each peer of its host, and not one for all."""
 
-    def __init__(self, count, mbit, flow_mbit=None, delay_ms=0, are_named=False):
+    def __init__(self, count, mbit, flow_mbit=None, delay_ms=0, are_named=False, are_fair=False):
         if count > HOSTS_MAX:
             raise Unavailable(f"{count} hosts are more than the {HOSTS_MAX} of one network")
         self.count, self.mbit, self.flow_mbit = count, mbit, flow_mbit
         self.delay_ms = delay_ms  # one way, of what a host sends
+        self.are_fair = are_fair
         self.prefix = f"rsb{os.getpid()}n"
         self.switch = f"{self.prefix}sw"
         self.made = []
@@ -123,9 +128,36 @@ class Links:
         if delay_ms > 0:
             self.run(*add, "root", "handle", "1:", "netem", "delay", f"{delay_ms}ms", "limit",
                      "100000")
-            place = ["parent", "1:1", "handle", "10:"]
-        self.run(*add, *place, "tbf", "rate", f"{self.mbit}mbit", "burst",
-                 f"{burst_kib(self.mbit)}kb", "latency", "50ms")
+            place = ["parent", "1:1"]
+        if self.are_fair:
+            self.run(*add, *place, "handle", "10:", "htb", "default", "2")
+            self.share_fairly(name, device)
+        else:
+            self.run(*add, *place, "handle", "10:", "tbf", "rate", f"{self.mbit}mbit", "burst",
+                     f"{burst_kib(self.mbit)}kb", "latency", "50ms")
+
+    def share_fairly(self, name, device):
+        """Peers share the link, and what is as short as an acknowledgement goes first: so do the
+        fair queues that Linux hosts have by default (fq_codel). In one queue for all,
+        acknowledgements of what a host receives wait behind what it sends, and it receives less."""
+        burst = f"burst {burst_kib(self.mbit)}kb cburst {burst_kib(self.mbit)}kb quantum 60000"
+
+        def shared(number, share, priority):
+            return (f"class add dev {device} parent 10:1 classid 10:{number:x} htb "
+                    f"rate {1000 * share * self.mbit:.0f}kbit ceil {self.mbit}mbit {burst} "
+                    f"prio {priority}")
+
+        lines = [f"class add dev {device} parent 10: classid 10:1 htb rate {self.mbit}mbit {burst}",
+                 shared(2, 0.01, 1),  # what is no peer's
+                 shared(3, 0.1, 0),
+                 f"filter add dev {device} parent 10: protocol ip prio 1 u32 match "
+                 f"u16 0 {0x10000 - ACKNOWLEDGEMENT_BYTES:#x} at 2 flowid 10:3"]
+        side = "dst" if device == INTERFACE else "src"
+        for number, host in enumerate(self.hosts, 4):
+            lines.append(shared(number, 0.8 / self.count, 1))
+            lines.append(f"filter add dev {device} parent 10: protocol ip prio 2 u32 match "
+                         f"ip {side} {host.address}/32 flowid 10:{number:x}")
+        self.run("ip", "netns", "exec", name, "tc", "-batch", "-", text="\n".join(lines))
 
     def shape_flows(self, name, device):
         """Connections borrow from the link up to a rate of their own. Their class is the port of who

@@ -88,7 +88,7 @@ class Jobs:
         link = predict_cells.LINKS[cell.network]
         worker = os.path.join(self.build, "worker", "worker")
         with Links(cell.workers + cell.servers, mbit or link.mbit, delay_ms=link.delay_ms,
-                   are_named=True) as links, \
+                   are_named=True, are_fair=True) as links, \
                 Processes(JOB_TIMEOUT_S, self.build, SECURITY) as processes:
             where = out or os.path.join(processes.folder.name, "run")
             parts = (["--timeline-dir", os.path.join(where, "timeline")] if out else [])
