@@ -108,10 +108,12 @@ class Links:
 
     @staticmethod
     def run(*command, text=None):
+        """What it has printed."""
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             reason = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
             raise Unavailable(f"{' '.join(command)}: {reason}")
+        return done.stdout
 
     def make_namespace(self, name):
         self.made.append(name)
