@@ -3,12 +3,15 @@
 
 #include "common/base/log.h"
 #include "common/channel/snapshot.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/step_folders.h"
 #include "ps-server/checkpoint/beginning.h"
 #include "ps-server/checkpoint/origin.h"
 #include "ps-server/checkpoint/supplier.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,11 +404,39 @@ static void watch_supplier(struct keeper *keeper, struct coordinator *coordinato
     }
 }
 
+/* What a member needs cannot be read: no member can help it, so none is told that the checkpoint
+ * does not have it. */
+static void fail_to_supply(const struct keeper *keeper, struct coordinator *coordinator,
+                           const struct supply *supply, uint64_t now_ms)
+{
+    char reason[COORDINATOR_REASON_BYTES], file[MANIFEST_NAME_BYTES];
+    if (coordinator->state >= COORDINATOR_TRAINING) {
+        return; // whoever has asked is not of this generation any more
+    }
+    manifest_file_name(supply->vector, file);
+    if (supply->error == ENOMEM) {
+        snprintf(reason, sizeof(reason),
+                 "there is no memory to read %.300s/%.60s: give the coordinator's host more",
+                 checkpoint_path(keeper->origin.reader), file);
+    } else {
+        snprintf(reason, sizeof(reason),
+                 "cannot read %.250s/%.60s: %s: %s; then resume again, or from another checkpoint",
+                 checkpoint_path(keeper->origin.reader), file, strerrordesc_np(supply->error),
+                 step_folder_advice(supply->error));
+    }
+    coordinator_stop(coordinator, supply->error == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, reason,
+                     now_ms);
+}
+
 static void take_supplies(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
 {
     struct supply supply;
     while (supplier_next(keeper->supplier, &supply)) {
-        give(coordinator, &supply, supply.values);
+        if (supply.error == 0) {
+            give(coordinator, &supply, supply.values);
+        } else {
+            fail_to_supply(keeper, coordinator, &supply, now_ms);
+        }
         free(supply.values);
     }
     watch_supplier(keeper, coordinator, now_ms);

@@ -6,6 +6,7 @@
 #include "common/channel/snapshot.h"
 #include "common/thread/task_thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,10 +46,11 @@ static void read_part(const struct supplier *supplier, struct supply *supply)
         return;
     }
     supply->values = malloc(span.count * sizeof(float));
-    if (supply->values == NULL ||
-        checkpoint_read(reader, supply->vector, span.offset * sizeof(float), supply->values,
-                        span.count * sizeof(float)) != STATUS_OK) {
-        log_error("cannot read %s of %s: %m", supply->vector, checkpoint_path(reader));
+    if (supply->values == NULL) {
+        supply->error = ENOMEM;
+    } else if (checkpoint_read(reader, supply->vector, span.offset * sizeof(float), supply->values,
+                               span.count * sizeof(float)) != STATUS_OK) {
+        supply->error = errno;
         free(supply->values);
         supply->values = NULL;
     }

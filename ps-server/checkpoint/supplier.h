@@ -31,6 +31,7 @@ struct supply {
     struct span span;
     uint64_t total; // floats of the whole vector
     float *values;  // (span.count), owned; NULL: there is no such part, or it cannot be read
+    int error;      // errno: why it cannot be read; 0: it was, or there is none
 };
 
 /* Logs. */
@@ -46,8 +47,8 @@ void supplier_ask(struct supplier *supplier, uint64_t peer, const struct message
 /* The next answer, if there is one; the caller frees its values. */
 bool supplier_next(struct supplier *supplier, struct supply *ret_supply);
 
-/* Several times a second: for how many milliseconds the disk has given nothing of what is asked.
- * Time in which nobody has looked does not count. */
+/* Several times a second: for how many milliseconds the disk has given nothing of what is asked
+ * (task_watch_idle_ms). */
 uint64_t supplier_idle_ms(struct supplier *supplier, uint64_t now_ms);
 
 #endif

@@ -25,7 +25,7 @@
 #define SENT_MAX 8
 
 /* The disk. */
-static atomic_bool hangs;
+static atomic_bool hangs, fails;
 static sem_t begun, go;
 
 static uint32_t threads_left = UINT32_MAX; // that the system has
@@ -44,6 +44,10 @@ ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t offset)
     if (hangs) {
         sem_post(&begun);
         sem_wait(&go);
+    }
+    if (fails) {
+        errno = EIO;
+        return -1;
     }
     return __real_pread64(fd, bytes, size, offset);
 }
@@ -221,6 +225,28 @@ static void a_disk_that_hangs_then_is_named_and_ends_the_job(void **state)
     close_resumed(&resumed);
 }
 
+/* The member that has asked cannot help it, and is not told that the checkpoint lacks something. */
+static void one_that_cannot_be_read_then_is_named_and_ends_the_job(void **state)
+{
+    (void)state;
+    static struct resumed resumed;
+    char file[512];
+    open_resumed(&resumed);
+    assert_int_equal(create(&resumed), STATUS_OK);
+    fails = true;
+    ask(&resumed, 1, "params", (struct span){0, 4});
+    sem_wait(&resumed.answered);
+    fails = false;
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 1);
+    snprintf(file, sizeof(file), "%.400s/step-000000000005/params: Input/output error",
+             resumed.folder);
+    assert_int_equal(resumed.coordinator.verdict, STATUS_IO);
+    assert_non_null(strstr(resumed.coordinator.reason, file));
+    assert_non_null(strstr(resumed.coordinator.reason, "the disk itself fails"));
+    assert_int_equal(resumed.sent_count, 0);
+    close_resumed(&resumed);
+}
+
 /* As after SIGSTOP, or a pause of its machine: the thread did not read meanwhile, either. */
 static void time_in_which_the_coordinator_stood_still_does_not_count(void **state)
 {
@@ -285,6 +311,7 @@ int main(void)
         cmocka_unit_test(members_are_given_what_they_ask_for_in_their_order),
         cmocka_unit_test(threads_that_cannot_be_started_are_named),
         cmocka_unit_test(a_disk_that_hangs_then_is_named_and_ends_the_job),
+        cmocka_unit_test(one_that_cannot_be_read_then_is_named_and_ends_the_job),
         cmocka_unit_test(time_in_which_the_coordinator_stood_still_does_not_count),
         cmocka_unit_test(one_that_hangs_while_the_checkpoint_is_looked_for_is_named_too),
     };
