@@ -57,7 +57,8 @@ static enum status refuse_file(struct record_writer *writer, const char *path)
 {
     char text[ERROR_BYTES];
     int error = errno;
-    if (writer->place.path != NULL && !run_folder_is_in_place(&writer->place)) {
+    bool lacks_memory = error == ENOMEM; // which would be so in any folder
+    if (!lacks_memory && writer->place.path != NULL && !run_folder_is_in_place(&writer->place)) {
         snprintf(text, sizeof(text),
                  "cannot write %.200s: somebody has moved or removed the run folder", path);
     } else {
@@ -68,6 +69,13 @@ static enum status refuse_file(struct record_writer *writer, const char *path)
         memcpy(writer->error, text, sizeof(text));
     }
     return STATUS_IO;
+}
+
+/* Likewise, where errno may be of something that came later. */
+static enum status lack_memory(struct record_writer *writer, const char *path)
+{
+    errno = ENOMEM;
+    return refuse_file(writer, path);
 }
 
 const char *record_writer_error(const struct record_writer *writer)
@@ -237,7 +245,7 @@ static enum status keep_lines(struct record_writer *writer, const char *from, ui
     path_of(writer, METRICS_FILE, path);
     metrics_file_close(&writer->file);
     if (kept == NULL) {
-        return refuse_file(writer, path); // errno says that there is no memory
+        return lack_memory(writer, path);
     }
     if (continuation_begin(from, writer->folder, step, count, kept) != STATUS_OK ||
         metrics_file_open(&writer->file, path, true) != STATUS_OK) {
@@ -280,8 +288,7 @@ static enum status write_json(struct record_writer *writer, const char *name, co
     char *text = tree != NULL ? json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     size_t size = text != NULL ? strlen(text) : 0;
     if (text == NULL) {
-        errno = ENOMEM;
-        return refuse_file(writer, path);
+        return lack_memory(writer, path);
     }
     text[size] = '\n'; // in the place of the terminator
     enum status status = new_file_replace(path, text, size + 1);
@@ -300,7 +307,7 @@ enum status record_writer_write_job(struct record_writer *writer, const struct r
             STATUS_OK) {
         char path[PATH_BYTES];
         path_of(writer, METRICS_FILE, path);
-        return refuse_file(writer, path); // errno says that there is no memory
+        return lack_memory(writer, path);
     }
     if (status != STATUS_OK || !writer->has_tensorboard || writer->tensorboard != NULL ||
         writer->has_lost_tensorboard || begun->job == NULL) {

@@ -130,16 +130,10 @@ static enum status lack_memory(struct recorder *recorder, enum record_task_kind 
     return STATUS_NO_MEMORY;
 }
 
-/* There is no place for a task: why not? */
+/* Too much waits already. */
 static enum status refuse(struct recorder *recorder, enum record_task_kind kind)
 {
     char error[ERROR_BYTES];
-    if (recorder->is_forsaken) {
-        return STATUS_IO; // it was said
-    }
-    if (task_thread_room(recorder->thread) > 0) {
-        return lack_memory(recorder, kind);
-    }
     snprintf(error, sizeof(error), "the disk hangs, and too much waits for it: %.300s/%s",
              recorder->folder, record_task_file(kind));
     note_failure(recorder, STATUS_IO, error);
@@ -149,10 +143,15 @@ static enum status refuse(struct recorder *recorder, enum record_task_kind kind)
 /* Takes the task. */
 static enum status add(struct recorder *recorder, struct record_task *task)
 {
-    if (!recorder->is_forsaken && task_thread_add(recorder->thread, task)) {
-        return STATUS_OK;
+    enum status status = STATUS_IO; // of one that is forsaken, it was said
+    if (!recorder->is_forsaken) {
+        // Before it is tried: afterwards the thread may have made room.
+        bool has_room = task_thread_room(recorder->thread) > 0;
+        if (task_thread_add(recorder->thread, task)) {
+            return STATUS_OK;
+        }
+        status = has_room ? lack_memory(recorder, task->kind) : refuse(recorder, task->kind);
     }
-    enum status status = refuse(recorder, task->kind);
     record_task_finish(task);
     return status;
 }

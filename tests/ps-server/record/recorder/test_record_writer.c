@@ -23,11 +23,14 @@
 
 #define PAD_BYTES 16384
 
-static bool is_short; // of memory
+static bool is_short;     // of memory
+static bool closes_badly; // what is closed reports an error, as on a server of files
 
 // NOLINTBEGIN(readability-identifier-naming): the linker's names.
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
+int __real_close(int fd);
+int __wrap_close(int fd);
 // NOLINTEND(readability-identifier-naming)
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -37,6 +40,16 @@ void *__wrap_calloc(size_t count, size_t size)
         return NULL;
     }
     return __real_calloc(count, size);
+}
+
+int __wrap_close(int fd)
+{
+    int result = __real_close(fd);
+    if (closes_badly) {
+        errno = EIO;
+        result = -1;
+    }
+    return result;
 }
 
 /* A ring of two that trains, and its run folder. */
@@ -340,6 +353,40 @@ static void what_there_is_no_memory_for_is_named(void **state)
     }
 }
 
+/* Also where something else is the matter, too: that might be well again by the time of the line.
+ */
+static void no_memory_is_not_taken_for_another_trouble(void **state)
+{
+    (void)state;
+    struct record record;
+    open_record(&record);
+    assert_int_equal(report(&record, 1), STATUS_OK); // which opens the file
+    captured_log_begin();
+    is_short = closes_badly = true;
+    enum status status = record_writer_go_on(record.writer, record.folder, 1);
+    is_short = closes_badly = false;
+    (void)captured_log_end();
+    assert_int_not_equal(status, STATUS_OK);
+    assert_non_null(strstr(record_writer_error(record.writer), "Cannot allocate memory"));
+    close_record(&record);
+
+    const struct record_job begun = {.workers = 2, .report_every = 1, .total_steps = 1000};
+    open_record(&record);
+    record_writer_destroy(record.writer); // as if it had not begun
+    const struct recorder_options options = {
+        .folder = record.folder, .job = &record.story.job, .goes_on = true};
+    assert_int_equal(record_writer_create(&options, &record.writer), STATUS_OK);
+    assert_int_equal(rename(record.folder, record.aside), 0);
+    captured_log_begin();
+    is_short = true;
+    status = record_writer_write_job(record.writer, &begun);
+    is_short = false;
+    (void)captured_log_end();
+    assert_int_not_equal(status, STATUS_OK);
+    assert_non_null(strstr(record_writer_error(record.writer), "Cannot allocate memory"));
+    close_record(&record);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +398,7 @@ int main(void)
         cmocka_unit_test(lines_that_somebody_removes_begin_anew_and_it_is_said_once),
         cmocka_unit_test(the_run_of_another_job_is_refused),
         cmocka_unit_test(what_there_is_no_memory_for_is_named),
+        cmocka_unit_test(no_memory_is_not_taken_for_another_trouble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
