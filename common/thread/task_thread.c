@@ -170,14 +170,23 @@ bool task_thread_is_busy(struct task_thread *thread, uint64_t *ret_done)
     return is_busy;
 }
 
+uint64_t task_watch_note(struct task_watch *watch, bool has_moved, uint64_t now_ms)
+{
+    uint64_t away_ms = attention_away_ms(&watch->attention, now_ms, ATTENTION_TURN_MS);
+    if (has_moved || watch->moved_ms == 0) {
+        watch->moved_ms = now_ms;
+    }
+    watch->moved_ms = attention_excuse(watch->moved_ms, away_ms, now_ms);
+    return now_ms - watch->moved_ms;
+}
+
 uint64_t task_watch_idle_ms(struct task_watch *watch, struct task_thread *thread, uint64_t now_ms)
 {
     uint64_t done;
     bool is_busy = task_thread_is_busy(thread, &done);
-    if (!is_busy || done != watch->done || watch->moved_ms == 0) {
-        *watch = (struct task_watch){.done = done, .moved_ms = now_ms};
-    }
-    return now_ms > watch->moved_ms ? now_ms - watch->moved_ms : 0;
+    bool has_moved = !is_busy || done != watch->done;
+    watch->done = done;
+    return task_watch_note(watch, has_moved, now_ms);
 }
 
 static struct timespec deadline(uint64_t patience_ms)

@@ -3,6 +3,7 @@
 #ifndef COMMON_THREAD_TASK_THREAD_H
 #define COMMON_THREAD_TASK_THREAD_H
 
+#include "common/base/attention.h"
 #include "common/base/status.h"
 
 #include <stdbool.h>
@@ -41,11 +42,17 @@ bool task_thread_is_busy(struct task_thread *thread, uint64_t *ret_done);
 /* Since when a thread stands still. Zeroed before the first look. */
 struct task_watch {
     uint64_t done, moved_ms; // tasks, and when that changed last, or there were none
+    struct attention attention;
 };
 
 /* Several times a second: for how many milliseconds the thread has been at the same task; 0: it has
- * none, or has begun another one since the last look. */
+ * none, or has begun another one since the last look. Time in which nobody has looked does not
+ * count: when this process stood still the thread did, too. */
 uint64_t task_watch_idle_ms(struct task_watch *watch, struct task_thread *thread, uint64_t now_ms);
+
+/* The same, of a thread whose owner knows whether it has moved since the last look, or has nothing
+ * to do. */
+uint64_t task_watch_note(struct task_watch *watch, bool has_moved, uint64_t now_ms);
 
 /* Waits until what is queued now was run, for so many milliseconds at most; whether that was
  * enough. What others queue meanwhile is not waited for. */

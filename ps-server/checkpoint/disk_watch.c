@@ -61,15 +61,11 @@ void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, 
                      bool has_moved, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    uint64_t away_ms = attention_away_ms(&watch->attention, now_ms, ATTENTION_TURN_MS);
-    watch->moved_ms = attention_excuse(watch->moved_ms, away_ms, now_ms);
-    if (!watch->has_begun || has_moved || !is_owing(of)) {
-        watch->has_begun = true;
-        watch->moved_ms = now_ms;
+    uint64_t idle_ms = task_watch_note(&watch->idle, has_moved || !is_owing(of), now_ms);
+    if (idle_ms == 0) {
         of->is_slow = false;
         return;
     }
-    uint64_t idle_ms = now_ms > watch->moved_ms ? now_ms - watch->moved_ms : 0;
     if (!of->is_slow && !of->hangs && (double)idle_ms >= 1000 * coordinator->job->stall_warn) {
         of->is_slow = true;
         say_slow(coordinator, folder, idle_ms);

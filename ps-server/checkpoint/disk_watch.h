@@ -3,7 +3,7 @@
 #ifndef PS_SERVER_CHECKPOINT_DISK_WATCH_H
 #define PS_SERVER_CHECKPOINT_DISK_WATCH_H
 
-#include "common/base/attention.h"
+#include "common/thread/task_thread.h"
 #include "ps-server/coordinator/coordinator.h"
 
 #include <stdbool.h>
@@ -12,9 +12,7 @@
 /* Zeroed before the first look. One for all generations of a job: a disk that hangs does not begin
  * anew with them. */
 struct disk_watch {
-    bool has_begun;
-    uint64_t moved_ms; // when the disk had nothing to do, or did something, last
-    struct attention attention;
+    struct task_watch idle; // since the disk had nothing to do, or did something, last
 };
 
 /* Several times a second. `folder` is that of the checkpoints; `has_moved`: since the last look the

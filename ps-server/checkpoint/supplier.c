@@ -1,7 +1,6 @@
 /* Queues questions for a thread that has the reader. */
 #include "ps-server/checkpoint/supplier.h"
 
-#include "common/base/attention.h"
 #include "common/base/log.h"
 #include "common/channel/snapshot.h"
 #include "common/thread/task_thread.h"
@@ -17,7 +16,6 @@ struct supplier {
     struct supplier_options options;
     struct task_thread *thread;
     struct task_watch watch;
-    struct attention attention;
     uint32_t capacity;      // of questions and answers
     uint32_t asked;         // and not taken as an answer
     pthread_mutex_t mutex;  // of what follows
@@ -154,8 +152,5 @@ bool supplier_next(struct supplier *supplier, struct supply *ret_supply)
 
 uint64_t supplier_idle_ms(struct supplier *supplier, uint64_t now_ms)
 {
-    // When this process stood still the thread did, too.
-    uint64_t away_ms = attention_away_ms(&supplier->attention, now_ms, ATTENTION_TURN_MS);
-    supplier->watch.moved_ms = attention_excuse(supplier->watch.moved_ms, away_ms, now_ms);
     return task_watch_idle_ms(&supplier->watch, supplier->thread, now_ms);
 }

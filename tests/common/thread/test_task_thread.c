@@ -144,6 +144,24 @@ static void a_wait_for_one_that_hangs_ends(void **state)
     assert_true(task_thread_destroy(thread, PATIENCE_MS));
 }
 
+/* As after SIGSTOP, or a pause of its machine: the thread did not run meanwhile, either. */
+static void time_in_which_nobody_has_looked_is_not_idle(void **state)
+{
+    (void)state;
+    struct log log;
+    struct task_watch watch = {.done = 0};
+    struct task_thread *thread = open_thread(&log);
+    block(thread, &log);
+    assert_int_equal(task_watch_idle_ms(&watch, thread, 1000), 0);
+    assert_int_equal(task_watch_idle_ms(&watch, thread, 1200), 200);
+    assert_int_equal(task_watch_idle_ms(&watch, thread, 601200), 200 + ATTENTION_TURN_MS);
+    assert_int_equal(task_watch_idle_ms(&watch, thread, 601300), 300 + ATTENTION_TURN_MS);
+    sem_post(&log.go);
+    assert_true(task_thread_await_queued(thread, PATIENCE_MS));
+    assert_int_equal(task_watch_idle_ms(&watch, thread, 601400), 0);
+    assert_true(task_thread_destroy(thread, PATIENCE_MS));
+}
+
 /* Each task queues the next one, as if somebody else did, until nobody waits any more. */
 struct relay {
     struct task_thread *thread;
@@ -195,6 +213,7 @@ int main(void)
         cmocka_unit_test(one_that_does_not_fit_is_refused),
         cmocka_unit_test(a_queue_that_grows_keeps_the_order),
         cmocka_unit_test(a_wait_for_one_that_hangs_ends),
+        cmocka_unit_test(time_in_which_nobody_has_looked_is_not_idle),
         cmocka_unit_test(what_is_queued_later_is_not_waited_for),
         cmocka_unit_test(so_does_the_wait_for_its_end),
     };

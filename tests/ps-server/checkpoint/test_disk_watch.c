@@ -63,7 +63,7 @@ static bool has_said(const struct story *story, const char *words)
 /* Looks as often as a coordinator does that is not stopped meanwhile. */
 static void look(struct disk_watch *watch, struct story *story, bool has_moved, uint64_t now_ms)
 {
-    for (uint64_t at_ms = watch->attention.looked_ms; at_ms > 0 && at_ms + TURN_MS < now_ms;) {
+    for (uint64_t at_ms = watch->idle.attention.looked_ms; at_ms > 0 && at_ms + TURN_MS < now_ms;) {
         at_ms += TURN_MS;
         disk_watch_look(watch, &story->coordinator, FOLDER, has_moved, at_ms);
     }
@@ -73,7 +73,7 @@ static void look(struct disk_watch *watch, struct story *story, bool has_moved, 
 /* The disk has the checkpoint of step 10 from 120 ms on, and takes nothing of it for so long. */
 static struct disk_watch hang(struct story *story, uint64_t idle_ms)
 {
-    struct disk_watch watch = {.has_begun = false};
+    struct disk_watch watch = {.idle = {.done = 0}};
     offer(story, 10);
     send_all(story, 10);
     look(&watch, story, false, 120);
@@ -118,7 +118,7 @@ static void members_that_send_nothing_are_not_its_fault(void **state)
 {
     (void)state;
     struct story story;
-    struct disk_watch watch = {.has_begun = false};
+    struct disk_watch watch = {.idle = {.done = 0}};
     open_story(&story, ON_LOSS_FAIL);
     offer(&story, 10);
     look(&watch, &story, false, 120);
@@ -164,7 +164,7 @@ static void what_is_half_with_it_is_given_up(void **state)
 {
     (void)state;
     struct story story;
-    struct disk_watch watch = {.has_begun = false};
+    struct disk_watch watch = {.idle = {.done = 0}};
     static const float values[5];
     const struct wire_piece piece = {.vector = "params", .total = 10};
     open_story(&story, ON_LOSS_FAIL);
@@ -219,7 +219,7 @@ static void what_a_generation_before_has_left_is_no_checkpoint_of_step_0(void **
 {
     (void)state;
     struct story story;
-    struct disk_watch watch = {.has_begun = false};
+    struct disk_watch watch = {.idle = {.done = 0}};
     open_story(&story, ON_LOSS_REDEAL);
     story.coordinator.checkpointing.has_rest = true;
     look(&watch, &story, false, 120);

@@ -1,4 +1,5 @@
 /* Tests of a run folder whose disk hangs: the thread that writes to it is held. */
+#include "common/thread/task_thread.h"
 #include "ps-server/record/recorder/recorder.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
@@ -26,6 +27,7 @@
 
 #define PATIENCE_MS 600000 // that no test needs
 #define WARN_MS     UINT64_C(10000)
+#define TURN_MS     100  // between two looks
 #define MANY        5000 // reports or evaluations, more than the queue takes
 #define LOSSES      1200 // that a job has gone on from, more than there are places at first
 
@@ -39,6 +41,8 @@ int __real_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attribute
                           void *(*run)(void *data), void *data);
 int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
                           void *(*run)(void *data), void *data);
+uint32_t __real_task_thread_room(struct task_thread *thread);
+uint32_t __wrap_task_thread_room(struct task_thread *thread);
 // NOLINTEND(readability-identifier-naming)
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -54,6 +58,18 @@ int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attribute
                           void *(*run)(void *data), void *data)
 {
     return has_no_thread ? EAGAIN : __real_pthread_create(ret_thread, attributes, run, data);
+}
+
+static sem_t *back; // of a disk that is back just now: what has waited is written meanwhile
+
+uint32_t __wrap_task_thread_room(struct task_thread *thread)
+{
+    if (back != NULL) {
+        sem_post(back);
+        back = NULL;
+        assert_true(task_thread_await_queued(thread, PATIENCE_MS));
+    }
+    return __real_task_thread_room(thread);
 }
 
 /* A ring of two that trains, and its run folder. */
@@ -254,6 +270,28 @@ static void any_number_of_evaluations_may_wait(void **state)
     assert_int_equal(size_with_evaluations(MANY, true), one + (MANY - 1) * next);
 }
 
+static void look(struct record *record, uint64_t from_ms, uint64_t until_ms)
+{
+    for (uint64_t now_ms = from_ms; now_ms <= until_ms; now_ms += TURN_MS) {
+        assert_int_equal(recorder_look(record->recorder, now_ms, WARN_MS), STATUS_OK);
+    }
+}
+
+/* As after SIGSTOP: the thread stood still, too, and nobody knows what the disk would have done. */
+static void a_coordinator_that_stood_still_says_nothing_of_the_disk(void **state)
+{
+    (void)state;
+    struct record record;
+    open_record(&record, false);
+    captured_log_begin();
+    look(&record, 1, WARN_MS / 2);
+    look(&record, 60 * WARN_MS, 60 * WARN_MS + WARN_MS / 4);
+    const char *log = captured_log_end();
+    assert_null(strstr(log, "the disk"));
+    settle(&record);
+    close_record(&record);
+}
+
 static void a_disk_that_hangs_is_named_once_and_that_it_is_back(void **state)
 {
     (void)state;
@@ -261,9 +299,7 @@ static void a_disk_that_hangs_is_named_once_and_that_it_is_back(void **state)
     open_record(&record, false);
     report(&record, 0, 1);
     captured_log_begin();
-    for (uint64_t now_ms = 1; now_ms <= 3 * WARN_MS; now_ms += WARN_MS / 2) {
-        assert_int_equal(recorder_look(record.recorder, now_ms, WARN_MS), STATUS_OK);
-    }
+    look(&record, 1, 3 * WARN_MS);
     const char *log = captured_log_end();
     const char *said = strstr(log, "the disk has taken nothing of");
     assert_non_null(said);
@@ -303,17 +339,41 @@ static void do_nothing(void *data)
     (void)data;
 }
 
+static unsigned fill(struct record *record, unsigned most)
+{
+    unsigned count = 0;
+    for (; count < most && recorder_do(record->recorder, do_nothing, NULL); count++) {
+    }
+    return count;
+}
+
 static void what_is_too_much_to_wait_is_named(void **state)
 {
     (void)state;
     struct record record;
     open_record(&record, false);
-    while (recorder_do(record.recorder, do_nothing, NULL)) {
-    }
+    (void)fill(&record, UINT32_MAX);
     assert_int_equal(recorder_look(record.recorder, 1, WARN_MS), STATUS_IO);
     assert_non_null(strstr(recorder_error(record.recorder), "too much waits for it"));
     sem_post(&record.go);
     assert_int_equal(recorder_settle(record.recorder, PATIENCE_MS), STATUS_IO);
+    close_record(&record);
+}
+
+/* The thread takes something from the queue at the moment at which it is full. */
+static void a_disk_that_is_back_just_then_is_no_lack_of_memory(void **state)
+{
+    (void)state;
+    struct record record;
+    open_record(&record, false);
+    unsigned most = fill(&record, UINT32_MAX);
+    sem_post(&record.go);
+    close_record(&record);
+    open_record(&record, false);
+    assert_int_equal(fill(&record, most), most);
+    back = &record.go;
+    (void)recorder_do(record.recorder, do_nothing, NULL);
+    assert_null(strstr(recorder_error(record.recorder), "memory"));
     close_record(&record);
 }
 
@@ -426,8 +486,10 @@ int main(void)
         cmocka_unit_test(evaluations_that_nobody_asks_for_do_not_wait),
         cmocka_unit_test(any_number_of_evaluations_may_wait),
         cmocka_unit_test(a_disk_that_hangs_is_named_once_and_that_it_is_back),
+        cmocka_unit_test(a_coordinator_that_stood_still_says_nothing_of_the_disk),
         cmocka_unit_test(any_number_of_losses_may_be_noted_meanwhile),
         cmocka_unit_test(what_is_too_much_to_wait_is_named),
+        cmocka_unit_test(a_disk_that_is_back_just_then_is_no_lack_of_memory),
         cmocka_unit_test(what_there_is_no_memory_for_is_named),
         cmocka_unit_test(a_thread_that_cannot_be_started_is_named),
         cmocka_unit_test(an_end_that_waits_in_vain_says_so),
