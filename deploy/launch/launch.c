@@ -94,8 +94,11 @@ static void step(struct launch *launch, uint64_t deadline_ms)
 static enum status await_endpoint(struct launch *launch)
 {
     const struct member *coordinator = &launch->members.list[0];
-    uint64_t deadline_ms = clock_now_ms() + (uint64_t)(1000 * launch->options->job->start_timeout);
+    const uint64_t began_ms = clock_now_ms();
     while (launch->endpoint[0] == '\0') {
+        // It may be alive, and wait for a disk, which it judges itself.
+        uint64_t alive_ms = coordinator->alive_ms > began_ms ? coordinator->alive_ms : began_ms;
+        uint64_t deadline_ms = alive_ms + (uint64_t)(1000 * launch->options->job->start_timeout);
         if (launch->interrupts > 0) {
             return STATUS_INTERRUPTED;
         }

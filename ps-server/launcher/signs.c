@@ -10,12 +10,31 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SIGN_MS 500
+#define SIGN_MS     500
+#define ALIVE_BYTES 40 // of a line
+
+static void alive_line(uint64_t patience_ms, char ret_line[ALIVE_BYTES])
+{
+    snprintf(ret_line, ALIVE_BYTES, "alive %llu\n", (unsigned long long)patience_ms);
+}
+
+void signs_preparing(struct signs *signs, int fd, uint64_t now_ms, uint64_t patience_ms)
+{
+    char line[ALIVE_BYTES];
+    if (signs->has_begun || fd < 0 || now_ms - signs->said_ms < SIGN_MS) {
+        return;
+    }
+    signs->said_ms = now_ms;
+    alive_line(patience_ms, line);
+    if (write(fd, line, strlen(line)) < 0) {
+        log_debug("nobody hears that the coordinator is alive: %m");
+    }
+}
 
 enum status signs_begin(struct signs *signs, int fd, const char *endpoint, bool goes_on)
 {
     char line[TRANSPORT_ENDPOINT_BYTES + 1];
-    *signs = (struct signs){.fd = fd};
+    *signs = (struct signs){.fd = fd, .has_begun = true};
     int size = snprintf(line, sizeof(line), "%s\n", endpoint);
     if (fd >= 0 && write(fd, line, (size_t)size) != size) {
         log_error("cannot announce the endpoint on file descriptor %d (--announce-fd)", fd);
@@ -41,13 +60,13 @@ static bool say(struct signs *signs, const char *line)
 
 void signs_alive(struct signs *signs, uint64_t now_ms, uint64_t patience_ms)
 {
-    char line[40];
+    char line[ALIVE_BYTES];
     if (signs->fd < 0 || (!signs->is_busy && now_ms - signs->said_ms < SIGN_MS)) {
         return;
     }
     signs->said_ms = now_ms;
     signs->is_busy = false;
-    snprintf(line, sizeof(line), "alive %llu\n", (unsigned long long)patience_ms);
+    alive_line(patience_ms, line);
     (void)say(signs, line);
 }
 

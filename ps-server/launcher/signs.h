@@ -1,5 +1,6 @@
 /* What the coordinator tells the launcher once it listens: its endpoint, and then that its loop
- * goes round. The lines, on the pipe of --announce-fd:
+ * goes round. If it takes long to get ready, it says before that it is alive. The lines, on the
+ * pipe of --announce-fd:
  *
  *     ENDPOINT
  *     alive 20000    members wait so many milliseconds for it: whoever hears nothing for longer may
@@ -22,11 +23,17 @@
 #include <stdint.h>
 
 struct signs {
-    int fd; // -1: nobody listens
+    int fd;         // -1: nobody listens
+    bool has_begun; // the endpoint was written
     uint64_t said_ms;
     uint32_t renewed;           // the number that it has last said with "renewed"
     bool is_busy, trains, ends; // it has said so
 };
+
+/* Before signs_begin: tells a launcher that the coordinator is alive, but not ready yet, as where a
+ * disk gives it what it goes on from. Cheap, as signs_alive, and without effect after signs_begin.
+ */
+void signs_preparing(struct signs *signs, int fd, uint64_t now_ms, uint64_t patience_ms);
 
 /* Writes the endpoint; fd -1: to nobody. Closes fd unless more follows. Logs. */
 enum status signs_begin(struct signs *signs, int fd, const char *endpoint, bool goes_on);

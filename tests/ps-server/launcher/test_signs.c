@@ -50,6 +50,19 @@ static void the_endpoint_comes_first_and_signs_of_life_when_they_are_due(void **
     signs_end(&signs);
 }
 
+static void that_it_is_alive_may_be_said_before(void **state)
+{
+    struct signs signs = {.fd = -1};
+    (void)state;
+    for (uint64_t now_ms = 1000; now_ms < 2000; now_ms += 50) {
+        signs_preparing(&signs, ends[1], now_ms, 30000);
+    }
+    assert_int_equal(signs_begin(&signs, ends[1], "e", true), STATUS_OK);
+    signs_preparing(&signs, ends[1], 9000, 30000); // it listens
+    expect_said("alive 30000\nalive 30000\ne\n");
+    signs_end(&signs);
+}
+
 static void who_may_be_started_again_is_said_at_once(void **state)
 {
     struct signs signs;
@@ -139,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SIGNS_TEST(the_endpoint_comes_first_and_signs_of_life_when_they_are_due),
+        SIGNS_TEST(that_it_is_alive_may_be_said_before),
         SIGNS_TEST(who_may_be_started_again_is_said_at_once),
         SIGNS_TEST(who_is_busy_says_so_once_and_then_that_it_is_alive_again),
         SIGNS_TEST(that_the_job_trains_and_that_it_ends_is_said_once),
