@@ -119,29 +119,22 @@ static uint32_t most_shards(const struct server *server)
     return given > now ? given : now;
 }
 
-/* Once, before the job trains: later the disk may hang. */
-static void look_at_past(struct server *server)
-{
-    const struct server_options *options = server->options;
-    if (!server->has_looked) {
-        server->has_looked = true;
-        server->was_completed = options->goes_on && history_is_complete(options->folder);
-        server->was_lost = options->resume[0] != '\0' && history_has_run(options->resume) &&
-                           !history_is_complete(options->resume);
-    }
-}
-
 enum status server_open_keeper(struct server *server)
 {
     const struct server_options *options = server->options;
-    look_at_past(server);
+    enum status status = server_look_at_past(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
     const struct keeper_options keeper = {
-        .job = &server->job,
-        .resume = options->resume,
-        .folder = options->folder,
-        .goes_on = options->goes_on,
-        .was_completed = server->was_completed,
-        .was_lost = server->was_lost,
+        .origin = {.job = &server->job,
+                   .resume = options->resume,
+                   .folder = options->folder,
+                   .goes_on = options->goes_on,
+                   .was_completed = server->was_completed,
+                   .was_lost = server->was_lost,
+                   .turn = server_take_turn,
+                   .context = server},
         .vault = server->vault,
         .saver = &server->saver,
         .watch = &server->disk_watch,
@@ -149,7 +142,9 @@ enum status server_open_keeper(struct server *server)
         .wake = wake,
         .context = server,
     };
-    return keeper_create(&keeper, &server->keeper);
+    status = keeper_create(&keeper, &server->keeper);
+    server->has_disk_failed |= status == STATUS_IO || status == STATUS_INTERRUPTED;
+    return status;
 }
 
 static enum status open_live(struct server *server)
@@ -425,7 +420,7 @@ static void destroy(struct server *server)
     channel_destroy(server->channel, 200);
     signs_end(&server->signs);
     if (is_recorded) { // otherwise it ends with the process
-        folder_lock_release(&server->lock);
+        server_release_folder(server);
     }
     coordinator_finish(&server->coordinator);
     generation_finish(&server->generation);

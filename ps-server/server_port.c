@@ -29,6 +29,15 @@ static void port_log(void *context, bool is_error, const char *sentence)
     log_write(!is_error ? LOG_INFO : has_failed ? LOG_ERROR : LOG_WARN, "%s", sentence);
 }
 
+/* Which may have to wait for the disk. */
+static void begin_writing(struct server *server)
+{
+    signs_busy(&server->signs);
+    enum status status = keeper_begin_writing(server->keeper, &server->coordinator);
+    server->has_disk_failed |= status == STATUS_IO || status == STATUS_INTERRUPTED;
+    server_note_record(server, status);
+}
+
 static void note_generation(struct server *server, uint64_t step)
 {
     const struct coordinator *coordinator = &server->coordinator;
@@ -67,7 +76,7 @@ static void go_on(struct server *server)
     server_note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
     restore_record(server, step);
     if (server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
+        begin_writing(server);
     }
 }
 
@@ -91,7 +100,7 @@ static void go_on_returned(struct server *server)
     server_note_record(
         server, recorder_go_on(server->recorder, server->options->folder, RECORDER_EVERY_STEP));
     if (server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
+        begin_writing(server);
     }
     server_note_record(server, recorder_write_job(server->recorder, coordinator));
 }
@@ -135,7 +144,7 @@ static void port_started(void *context)
                                           resume != NULL ? resume->step : 0));
     }
     if (server->recorder != NULL && server->record_status == STATUS_OK) {
-        server_note_record(server, keeper_begin_writing(server->keeper, &server->coordinator));
+        begin_writing(server);
     }
     if (server->recorder != NULL) {
         server_note_record(server, recorder_write_job(server->recorder, &server->coordinator));

@@ -49,13 +49,6 @@ void server_check_record(struct server *server)
     }
 }
 
-enum status server_hold_folder(struct server *server)
-{
-    const struct server_options *options = server->options;
-    bool is_ours = options->folder[0] != '\0' && options->launcher_fd < 0;
-    return is_ours ? folder_lock_take(options->folder, &server->lock) : STATUS_OK;
-}
-
 /* Of a job that was here before: what it has gone through, and why it is here again. */
 static enum status prepare_restart(struct server *server)
 {
@@ -67,23 +60,27 @@ static enum status prepare_restart(struct server *server)
                                     .begin_step = resume != NULL ? resume->step : 0,
                                     .restarts = resume != NULL ? resume->restarts : 0};
     snprintf(entry->reason, sizeof(entry->reason), "%s", options->restarted);
-    history_complete_entry(options->folder, entry);
+    enum status status = server_complete_entry(server, options->folder, entry);
+    if (status != STATUS_OK) {
+        return status;
+    }
     coordinator->restarts_before = entry->restarts;
     coordinator->workers_lost = entry->workers_lost;
-    enum status status = recorder_remove_results(server->recorder);
+    status = recorder_remove_results(server->recorder);
     return status == STATUS_OK ? recorder_settle(server->recorder, server_disk_patience_ms(server))
                                : status;
 }
 
 /* Of a run that is resumed by hand: its checkpoint does not know of losses behind it. */
-static void take_totals(struct server *server)
+static enum status take_totals(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
     struct history_entry past = {
         .restarts = coordinator->resume != NULL ? coordinator->resume->restarts : 0};
-    history_complete_entry(server->options->resume, &past);
+    enum status status = server_complete_entry(server, server->options->resume, &past);
     coordinator->restarts_before = past.restarts;
     coordinator->workers_lost = past.workers_lost;
+    return status;
 }
 
 void server_note_restart(struct server *server, uint64_t step)
@@ -103,7 +100,7 @@ enum status server_open_record(struct server *server)
     if (folder[0] == '\0') {
         return STATUS_OK;
     }
-    bool goes_on = options->goes_on && !history_is_complete(folder);
+    bool goes_on = options->goes_on && !server->was_completed;
     bool has_resume = options->resume[0] != '\0' || server->coordinator.resume != NULL;
     server->given = *options->job;
     if (options->given_fault != NULL && options->given_fault[0] != '\0') {
@@ -116,12 +113,14 @@ enum status server_open_record(struct server *server)
         .has_tensorboard = options->has_tensorboard,
         .program = options->program,
         .has_keys = options->security->keys != NULL,
+        .turn = server_take_turn,
+        .context = server,
     };
     enum status status = recorder_create(&record, &server->recorder);
-    server->is_again =
-        options->goes_on && (options->restarted[0] != '\0' || history_has_run(folder));
+    server->has_disk_failed |= status == STATUS_IO || status == STATUS_INTERRUPTED;
+    server->is_again = options->goes_on && (options->restarted[0] != '\0' || server->has_run);
     if (status == STATUS_OK && !server->is_again && options->resume[0] != '\0') {
-        take_totals(server);
+        status = take_totals(server);
     }
     return status == STATUS_OK && server->is_again ? prepare_restart(server) : status;
 }

@@ -3,7 +3,6 @@
 #include "common/base/log.h"
 #include "common/job/carriers.h"
 #include "common/job/job_text.h"
-#include "ps-server/checkpoint/beginning.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/server_state.h"
@@ -38,7 +37,7 @@ static struct results *find_results(struct server *server, uint64_t begin_step,
     }
     job_part_finish(begun);
     *begun = (struct job_part){.open_periods = NULL};
-    if (beginning_read(server->options->folder, begin_step, &server->job, begun) != STATUS_OK) {
+    if (server_read_beginning(server, begin_step, begun) != STATUS_OK) {
         return NULL;
     }
     *ret_resume = &begun->resume;

@@ -38,7 +38,8 @@ struct server {
     struct history_entry restart; // to be noted, if is_again
     bool is_restart_noted;
     bool has_looked;    // at the past in the folders
-    bool was_completed; // the run that goes on in its folder
+    bool has_run;       // somebody has begun the run that goes on in its folder
+    bool was_completed; // that run
     bool was_lost;      // the run that it resumes: it has begun, and was not completed
     bool is_again;      // somebody has begun the job in its run folder before
     bool has_started;   // some generation has trained
@@ -52,6 +53,7 @@ struct server {
     struct keeper *keeper;
     struct saver *saver; // of all keepers; NULL: nothing was written so far
     struct disk_watch disk_watch;
+    bool has_disk_failed; // it was said to hang, or could not be waited for: it gets less time
     struct progress progress;
     struct live *live; // NULL: nobody looks
     struct launcher_pipe launcher;
@@ -67,13 +69,29 @@ struct server {
     struct shard_service_options shard;
 };
 
+/* A turn while a disk is waited for: see slow_disk_wait. The context is the server. */
+bool server_take_turn(void *context);
+
 /* What the coordinator asks for, done for the server: messages, the log, the run folder, progress
  * and checkpoints. */
 struct coordinator_port server_port(struct server *server);
 
 /* Takes the lock of the run folder, unless a launcher has it: nobody else writes there meanwhile,
- * such as a coordinator before this one that has been stopped, and goes on later. Logs. */
+ * such as a coordinator before this one that has been stopped, and goes on later. This function and
+ * those up to server_read_beginning return STATUS_IO if the disk hangs, and STATUS_INTERRUPTED
+ * after a signal. Log. */
 enum status server_hold_folder(struct server *server);
+void server_release_folder(struct server *server);
+
+/* Once, before the job trains: what has become of the runs in the folders. */
+enum status server_look_at_past(struct server *server);
+
+/* See history_complete_entry. */
+enum status server_complete_entry(struct server *server, const char *folder,
+                                  struct history_entry *entry);
+
+/* See beginning_read. */
+enum status server_read_beginning(struct server *server, uint64_t step, struct job_part *ret_part);
 
 /* Opens the run folder, if there is one, once the coordinator knows what it begins with. Logs. */
 enum status server_open_record(struct server *server);

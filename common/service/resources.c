@@ -22,7 +22,7 @@
 
 // Threads beside the first: of libzmq for a context, and of ours that has it.
 #define THREADS_CONTEXT 3
-#define THREADS_DISK    3 // of a coordinator: for records, checkpoints, and what members fetch
+#define THREADS_DISK    4 // of a coordinator: for records, checkpoints, fetches, and what it awaits
 #define THREADS_WORKER  5
 #define THREADS_SLICE   2 // that read batches of a further rank that a worker carries
 

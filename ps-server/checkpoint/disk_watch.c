@@ -1,12 +1,13 @@
 /* Says that a disk takes long, and judges that it hangs. */
 #include "ps-server/checkpoint/disk_watch.h"
 
+#include "common/thread/slow_disk.h"
 #include "ps-server/coordinator/checkpointing.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
 #include <stdio.h>
 
-#define STEP_BYTES 64
+#define STEP_BYTES 80
 
 /* Whether the disk has something to do. A checkpoint whose pieces do not come is not its fault. */
 static bool is_owing(const struct checkpointing *of)
@@ -28,29 +29,28 @@ static bool is_current(const struct checkpointing *of)
 static void say_slow(const struct coordinator *coordinator, const char *folder, uint64_t idle_ms)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
-    char which[STEP_BYTES] = "an earlier checkpoint";
+    char which[STEP_BYTES] = "taken nothing of an earlier checkpoint in";
+    char text[COORDINATOR_REASON_BYTES];
     if (is_current(of)) {
-        snprintf(which, sizeof(which), "the checkpoint of step %llu", (unsigned long long)of->step);
+        snprintf(which, sizeof(which), "taken nothing of the checkpoint of step %llu in",
+                 (unsigned long long)of->step);
     }
-    coordinator_port_say(&coordinator->port, true,
-                         "the disk has taken nothing of %s for %.0f s (%s): it is overloaded, or "
-                         "hangs; training goes on meanwhile",
-                         which, (double)idle_ms / 1000, folder);
+    slow_disk_describe(which, folder, idle_ms, text, sizeof(text));
+    coordinator_port_say(&coordinator->port, true, "%s; training goes on meanwhile", text);
 }
 
 static void say_hanging(const struct coordinator *coordinator, const char *folder, uint64_t idle_ms)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
     char last[CHECKPOINTING_LAST_BYTES], which[STEP_BYTES] = "";
+    char text[COORDINATOR_REASON_BYTES];
+    slow_disk_describe_hanging("taken nothing of", folder, idle_ms, text, sizeof(text));
     checkpointing_describe_last(of, last);
     if (is_current(of)) {
         snprintf(which, sizeof(which),
                  "no checkpoint at step %llu: ", (unsigned long long)of->step);
     }
-    coordinator_port_say(&coordinator->port, true,
-                         "%sthe disk hangs, and has taken nothing for "
-                         "%.0f s (%s); look whether it is there, or its server; %s, and %s",
-                         which, (double)idle_ms / 1000, folder,
+    coordinator_port_say(&coordinator->port, true, "%s%s; %s, and %s", which, text,
                          of->step < of->plan.total
                              ? "training goes on, without checkpoints until it takes something"
                              : "the job ends without it",

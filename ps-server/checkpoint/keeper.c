@@ -5,8 +5,8 @@
 #include "common/channel/snapshot.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/step_folders.h"
+#include "common/thread/slow_disk.h"
 #include "ps-server/checkpoint/beginning.h"
-#include "ps-server/checkpoint/origin.h"
 #include "ps-server/checkpoint/supplier.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
@@ -46,8 +46,8 @@ static enum status take_vault(struct keeper *keeper)
     const struct keeper_options *options = &keeper->options;
     char error[ERROR_BYTES] = "";
     enum status status =
-        job_part_read(vault_job_part(options->vault), options->job, vault_step(options->vault),
-                      &keeper->origin.part, error, sizeof(error));
+        job_part_read(vault_job_part(options->vault), options->origin.job,
+                      vault_step(options->vault), &keeper->origin.part, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("cannot go on from step %llu: %s", (unsigned long long)vault_step(options->vault),
                   error);
@@ -65,13 +65,7 @@ static bool is_in_memory(const struct keeper *keeper)
 static enum status take_disk(struct keeper *keeper)
 {
     const struct keeper_options *options = &keeper->options;
-    const struct origin_options wanted = {.job = options->job,
-                                          .resume = options->resume,
-                                          .folder = options->folder,
-                                          .goes_on = options->goes_on,
-                                          .was_completed = options->was_completed,
-                                          .was_lost = options->was_lost};
-    enum status status = origin_find(&wanted, &keeper->origin);
+    enum status status = origin_find(&options->origin, &keeper->origin);
     keeper->has_part = keeper->origin.reader != NULL;
     if (status != STATUS_OK || !keeper->has_part) {
         return status;
@@ -90,7 +84,7 @@ enum status keeper_create(const struct keeper_options *options, struct keeper **
         return STATUS_NO_MEMORY;
     }
     keeper->options = *options;
-    snprintf(keeper->folder, sizeof(keeper->folder), "%.4096s/checkpoint", options->folder);
+    snprintf(keeper->folder, sizeof(keeper->folder), "%.4096s/checkpoint", options->origin.folder);
     keeper->news_capacity = options->member_count * SNAPSHOT_CREDITS + 2;
     keeper->news = calloc(keeper->news_capacity, sizeof(*keeper->news));
     enum status status = STATUS_NO_MEMORY;
@@ -129,12 +123,12 @@ uint64_t keeper_begin_step(const struct keeper *keeper)
 struct beginning *keeper_beginning(const struct keeper *keeper)
 {
     const struct keeper_options *options = &keeper->options;
-    if (!keeper->has_part || options->folder[0] == '\0') {
+    if (!keeper->has_part || options->origin.folder[0] == '\0') {
         return NULL;
     }
     const json_t *part = keeper->origin.reader != NULL ? checkpoint_job_part(keeper->origin.reader)
                                                        : vault_job_part(options->vault);
-    return beginning_create(options->folder, keeper->origin.part.resume.step, part);
+    return beginning_create(options->origin.folder, keeper->origin.part.resume.step, part);
 }
 
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
@@ -152,7 +146,7 @@ void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
 enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coordinator)
 {
     const struct keeper_options *options = &keeper->options;
-    if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
+    if (options->origin.job->checkpoint_every.kind == CHECKPOINT_NEVER) {
         return STATUS_OK;
     }
     keeper->writes = true;
@@ -162,7 +156,11 @@ enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coor
     }
     const struct saver_options saver = {
         .folder = keeper->folder,
-        .keep = options->job->keep,
+        .wait = {.warn_s = options->origin.job->stall_warn,
+                 .fail_s = options->origin.job->stall_fail / 2,
+                 .turn = options->origin.turn,
+                 .context = options->origin.context},
+        .keep = options->origin.job->keep,
         .member_count = options->member_count,
         .wake = options->wake,
         .context = options->context,
@@ -381,6 +379,7 @@ static void watch_supplier(struct keeper *keeper, struct coordinator *coordinato
 {
     const struct job *job = coordinator->job;
     const char *path = checkpoint_path(keeper->origin.reader);
+    char text[COORDINATOR_REASON_BYTES];
     uint64_t idle_ms = supplier_idle_ms(keeper->supplier, now_ms);
     if (idle_ms == 0 || coordinator->state >= COORDINATOR_TRAINING) {
         keeper->is_slow = false;
@@ -389,18 +388,12 @@ static void watch_supplier(struct keeper *keeper, struct coordinator *coordinato
     coordinator->membership.arrived_ms = now_ms; // nobody can help it that they wait
     if (!keeper->is_slow && (double)idle_ms >= 1000 * job->stall_warn) {
         keeper->is_slow = true;
-        coordinator_port_say(&coordinator->port, true,
-                             "the disk has given nothing of %s for %.0f s: it is overloaded, or "
-                             "hangs; members wait for it",
-                             path, (double)idle_ms / 1000);
+        slow_disk_describe("given nothing of", path, idle_ms, text, sizeof(text));
+        coordinator_port_say(&coordinator->port, true, "%s; members wait for it", text);
     }
     if ((double)idle_ms >= 500 * job->stall_fail) {
-        char reason[COORDINATOR_REASON_BYTES];
-        snprintf(reason, sizeof(reason),
-                 "the disk hangs: it has given nothing of %.300s for %.0f s; look whether it is "
-                 "there, or its server",
-                 path, (double)idle_ms / 1000);
-        coordinator_stop(coordinator, STATUS_IO, reason, now_ms);
+        slow_disk_describe_hanging("given nothing of", path, idle_ms, text, sizeof(text));
+        coordinator_stop(coordinator, STATUS_IO, text, now_ms);
     }
 }
 

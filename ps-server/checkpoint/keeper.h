@@ -8,6 +8,7 @@
 #include "ps-server/checkpoint/beginning.h"
 #include "ps-server/checkpoint/disk_watch.h"
 #include "ps-server/checkpoint/job_part.h"
+#include "ps-server/checkpoint/origin.h"
 #include "ps-server/checkpoint/saver.h"
 #include "ps-server/checkpoint/vault.h"
 #include "ps-server/coordinator/coordinator.h"
@@ -18,24 +19,20 @@
 struct keeper;
 
 struct keeper_options {
-    const struct job *job; // resolved; borrowed
-    const char *resume;    // folder to go on from; "": the job begins
-    const char *folder;    // run folder; "" for none
-    bool goes_on;          // from the folder's newest checkpoint, before resume, if it has one
-    bool was_completed;    // the run in the folder
-    bool was_lost;         // the run in `resume`: it has begun, and was not completed
-    struct vault *vault;   // borrowed; where it has a checkpoint, that is the one to go on from.
-                           // NULL: none is kept in memory
-    struct saver **saver;  // borrowed; that writes, of the whole process: NULL until writing begins
-    struct disk_watch *watch;    // borrowed; of the disk that this goes to, likewise
-    uint32_t member_count;       // of all generations
-    void (*wake)(void *context); // there are news; on another thread
+    struct origin_options origin; // what it borrows stays with the keeper
+    struct vault *vault;          // borrowed; where it has a checkpoint, that is the one to go on
+                                  // from. NULL: none is kept in memory
+    struct saver **saver;         // borrowed; that writes, of the whole process: NULL until writing
+                                  // begins
+    struct disk_watch *watch;     // borrowed; of the disk that this goes to, likewise
+    uint32_t member_count;        // of all generations
+    void (*wake)(void *context);  // there are news; on another thread
     void *context;
 };
 
 /* Opens the checkpoint to go on from, and checks that it is of this job; writes nothing. Logs.
  * STATUS_END_OF_DATA, without a word: it goes on in a folder in which nothing is left to do.
- * STATUS_IO: the disk hangs (see origin_find). */
+ * STATUS_IO: the disk hangs; STATUS_INTERRUPTED: a turn has said so (see origin_find). */
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper);
 void keeper_destroy(struct keeper *keeper); // what is queued stays with the saver; NULL is fine
 

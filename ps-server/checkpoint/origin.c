@@ -2,7 +2,7 @@
 #include "ps-server/checkpoint/origin.h"
 
 #include "common/base/log.h"
-#include "common/thread/task_thread.h"
+#include "common/thread/slow_disk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #define PATH_BYTES  4200
 #define NOTES_BYTES 4096
 #define ERROR_BYTES 1024
-#define LOOK_MS     250 // between looks at how far it is
 
 /* The thread's until it has ended: if that hangs, it has all that it needs. */
 struct search {
@@ -117,62 +116,31 @@ static enum status open_own(struct search *search, bool *ret_has_some)
     return STATUS_OK;
 }
 
-static void run_search(void *context, void *task)
+static void run_search(void *data)
 {
-    struct search *search = context;
+    struct search *search = data;
     bool has_some = false;
-    (void)task;
     search->status = search->options.goes_on ? open_own(search, &has_some) : STATUS_OK;
     if (!has_some && search->options.resume[0] != '\0') {
         search->status = open_named(search);
     }
 }
 
-/* Says that the disk takes long, and judges that it hangs. False: it does. */
-static bool await(const struct search *search, struct task_thread *thread)
-{
-    const struct job *job = &search->job;
-    const char *folder = search->options.goes_on ? search->folder : search->resume;
-    uint64_t read_bytes = 0, idle_ms = 0;
-    bool is_slow = false;
-    while (!task_thread_await_queued(thread, LOOK_MS)) {
-        bool has_moved = search->read_bytes != read_bytes;
-        read_bytes = search->read_bytes;
-        idle_ms = has_moved ? 0 : idle_ms + LOOK_MS;
-        if (!is_slow && (double)idle_ms >= 1000 * job->stall_warn) {
-            is_slow = true;
-            log_warn("the disk has given nothing of the checkpoint in %s for %.0f s: it is "
-                     "overloaded, or hangs; the job waits for it",
-                     folder, (double)idle_ms / 1000);
-        }
-        if ((double)idle_ms >= 500 * job->stall_fail) {
-            log_error("the disk hangs: it has given nothing of the checkpoint in %s for %.0f s; "
-                      "look whether it is there, or its server",
-                      folder, (double)idle_ms / 1000);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Has the thread do it. STATUS_IO: it has not, and has the search until the process ends. */
+/* Has the thread do it. STATUS_IO and STATUS_INTERRUPTED: it has not, and has the search until the
+ * process ends. */
 static enum status run(struct search *search)
 {
-    static const char task = 0;
-    const struct task_thread_options options = {.name = "resuming",
-                                                .capacity = 1,
-                                                .task_bytes = sizeof(task),
-                                                .run = run_search,
-                                                .context = search};
-    struct task_thread *thread;
-    enum status status = task_thread_create(&options, &thread);
-    if (status != STATUS_OK) {
-        log_error("cannot start the thread that looks for a checkpoint");
-        return status;
-    }
-    (void)task_thread_add(thread, &task); // there is a place for it
-    bool is_done = await(search, thread);
-    return task_thread_destroy(thread, is_done ? UINT32_MAX : 0) ? STATUS_OK : STATUS_IO;
+    const struct slow_disk_wait wait = {.warn_s = search->job.stall_warn,
+                                        .fail_s = search->job.stall_fail / 2,
+                                        .turn = search->options.turn,
+                                        .context = search->options.context};
+    const struct slow_disk_work work = {.lacks = "given nothing of the checkpoint in",
+                                        .path = search->options.goes_on ? search->folder
+                                                                        : search->resume,
+                                        .moved = &search->read_bytes,
+                                        .run = run_search,
+                                        .data = search};
+    return slow_disk_await(&wait, &work);
 }
 
 void origin_finish(struct origin *origin)
@@ -200,7 +168,7 @@ enum status origin_find(const struct origin_options *options, struct origin *ret
     search->options.resume = search->resume;
     search->options.folder = search->folder;
     enum status status = run(search);
-    if (status == STATUS_IO) {
+    if (status == STATUS_IO || status == STATUS_INTERRUPTED) {
         return status; // which leaves it to the thread
     }
     status = status == STATUS_OK ? search->status : status;

@@ -17,6 +17,8 @@ struct origin_options {
     bool goes_on;          // from the folder's newest checkpoint, before resume, if it has one
     bool was_completed;    // the run in the folder
     bool was_lost;         // the run in `resume`: it has begun, and was not completed
+    bool (*turn)(void *context); // see slow_disk_wait; NULL: nothing is done meanwhile
+    void *context;               // of the turn
 };
 
 /* Zeroed: there is none, and the job begins. */
@@ -27,8 +29,8 @@ struct origin {
 
 /* Opens the checkpoint, and checks that it is whole and of this job. A thread does that, for which
  * this waits as long as it gets on: a disk that gives nothing for half of --stall-fail hangs, which
- * is STATUS_IO. Logs. STATUS_END_OF_DATA, without a word: it goes on in a folder in which nothing
- * is left to do. */
+ * is STATUS_IO. STATUS_INTERRUPTED: a turn has said so. Logs. STATUS_END_OF_DATA, without a word:
+ * it goes on in a folder in which nothing is left to do. */
 enum status origin_find(const struct origin_options *options, struct origin *ret_origin);
 void origin_finish(struct origin *origin);
 

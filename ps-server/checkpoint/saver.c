@@ -172,13 +172,55 @@ static void finish(struct saver *saver)
     free(saver);
 }
 
+/* The thread's until the folder is open: if the disk hangs, it has all that it needs. */
+struct opening {
+    char *folder; // owned
+    uint32_t keep;
+    struct checkpoint_writer *writer;
+    enum status status;
+};
+
+static void open_folder(void *data)
+{
+    struct opening *opening = data;
+    opening->status = checkpoint_writer_open(opening->folder, opening->keep, &opening->writer);
+}
+
+static enum status open_writer(const struct saver_options *options,
+                               struct checkpoint_writer **ret_writer)
+{
+    struct opening *opening = calloc(1, sizeof(*opening));
+    char *folder = strdup(options->folder);
+    if (opening == NULL || folder == NULL) {
+        free(opening);
+        free(folder);
+        return STATUS_NO_MEMORY;
+    }
+    *opening = (struct opening){.folder = folder, .keep = options->keep};
+    const struct slow_disk_work work = {.lacks = "not opened the folder of checkpoints",
+                                        .path = options->folder,
+                                        .run = open_folder,
+                                        .data = opening};
+    enum status status = slow_disk_await(&options->wait, &work);
+    if (status == STATUS_IO || status == STATUS_INTERRUPTED) {
+        return status; // which leaves it to the thread
+    }
+    status = status == STATUS_OK ? opening->status : status;
+    if (status == STATUS_OK) {
+        *ret_writer = opening->writer;
+    }
+    free(opening->folder);
+    free(opening);
+    return status;
+}
+
 enum status saver_create(const struct saver_options *options, struct saver **ret_saver)
 {
     struct saver *saver = calloc(1, sizeof(*saver));
     if (saver == NULL) {
         return STATUS_NO_MEMORY;
     }
-    enum status status = checkpoint_writer_open(options->folder, options->keep, &saver->writer);
+    enum status status = open_writer(options, &saver->writer);
     if (status != STATUS_OK) {
         free(saver);
         return status;

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/channel/wire.h"
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/thread/slow_disk.h"
 
 #include <jansson.h>
 
@@ -20,7 +21,8 @@
 struct saver;
 
 struct saver_options {
-    const char *folder; // of the checkpoints; copied
+    const char *folder;         // of the checkpoints; copied
+    struct slow_disk_wait wait; // for the disk, until the folder is open
     uint32_t keep;
     uint32_t member_count;       // that may send pieces
     void (*wake)(void *context); // there are news; called on the saver's thread
@@ -38,7 +40,7 @@ struct saver_news {
     char why[SAVER_WHY_BYTES];
 };
 
-/* Logs. */
+/* STATUS_IO, too: the disk hangs; STATUS_INTERRUPTED: a turn has said so. Logs. */
 enum status saver_create(const struct saver_options *options, struct saver **ret_saver);
 
 /* What is queued is done first, for which it gets so many milliseconds. False: the disk has not

@@ -2,6 +2,7 @@
 #include "ps-server/record/recorder/recorder.h"
 
 #include "common/base/log.h"
+#include "common/thread/slow_disk.h"
 #include "common/thread/task_thread.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/job_record.h"
@@ -19,6 +20,7 @@
 #define TRAINING_MIN 512   // reports and evaluations that may wait; what more come are added up
 #define OTHERS_MAX   16384 // other things: some for each loss that a job goes on from
 #define ERROR_BYTES  512
+#define PATH_BYTES   (RECORDER_FOLDER_BYTES + 64)
 
 struct recorder {
     char folder[RECORDER_FOLDER_BYTES];
@@ -44,6 +46,13 @@ struct recorder {
     char failure[ERROR_BYTES];
     enum record_task_kind doing; // the task that it is at, or was at last
 };
+
+/* Of the file that a task writes. */
+static void path_of(const struct recorder *recorder, enum record_task_kind kind,
+                    char ret_path[PATH_BYTES])
+{
+    snprintf(ret_path, PATH_BYTES, "%s/%s", recorder->folder, record_task_file(kind));
+}
 
 /* Begins a task. False: it is not to be done any more. What others handed over ends its data. */
 static bool begin_task(struct recorder *recorder, enum record_task_kind kind)
@@ -80,6 +89,53 @@ static void run_task(void *context, void *data)
     record_task_finish(task);
 }
 
+/* The thread's until the run folder is open: if the disk hangs, it has all that it needs. */
+struct opening {
+    struct recorder_options options; // of the two below
+    char *folder;                    // owned
+    struct job job;
+    struct record_writer *writer;
+    enum status status;
+};
+
+static void open_folder(void *data)
+{
+    struct opening *opening = data;
+    opening->status = record_writer_create(&opening->options, &opening->writer);
+}
+
+static enum status create_writer(const struct recorder_options *options,
+                                 struct record_writer **ret_writer)
+{
+    struct opening *opening = calloc(1, sizeof(*opening));
+    char *folder = strdup(options->folder);
+    if (opening == NULL || folder == NULL) {
+        free(opening);
+        free(folder);
+        return STATUS_NO_MEMORY;
+    }
+    *opening = (struct opening){.options = *options, .folder = folder, .job = *options->job};
+    opening->options.folder = folder;
+    opening->options.job = &opening->job;
+    const struct slow_disk_wait wait = {.warn_s = options->job->stall_warn,
+                                        .fail_s = options->job->stall_fail / 2,
+                                        .turn = options->turn,
+                                        .context = options->context};
+    const struct slow_disk_work work = {.lacks = "not opened the run folder",
+                                        .path = options->folder,
+                                        .run = open_folder,
+                                        .data = opening};
+    enum status status = slow_disk_await(&wait, &work);
+    if (status == STATUS_IO || status == STATUS_INTERRUPTED) {
+        return status; // which leaves it to the thread
+    }
+    status = status == STATUS_OK ? opening->status : status;
+    *ret_writer = opening->writer;
+    free(opening->folder);
+    free(opening);
+    return status;
+}
+
 enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder)
 {
     struct recorder *recorder = calloc(1, sizeof(*recorder));
@@ -95,8 +151,8 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     recorder->training = TRAINING_MIN + 2 * options->job->workers;
     recorder->capacity = recorder->training + OTHERS_MAX;
     recorder->held = calloc(options->job->workers, sizeof(*recorder->held));
-    enum status status = recorder->held != NULL ? record_writer_create(options, &recorder->writer)
-                                                : STATUS_NO_MEMORY;
+    enum status status =
+        recorder->held != NULL ? create_writer(options, &recorder->writer) : STATUS_NO_MEMORY;
     const struct task_thread_options thread = {.name = "records",
                                                .capacity = recorder->capacity,
                                                .places = recorder->training,
@@ -159,15 +215,13 @@ static enum status add(struct recorder *recorder, struct record_task *task)
 /* Gives the disk up, which has not taken what waits for it: nothing is written any more. Logs. */
 static void forsake(struct recorder *recorder, uint64_t patience_ms)
 {
-    char error[ERROR_BYTES];
+    char error[ERROR_BYTES], path[PATH_BYTES];
     pthread_mutex_lock(&recorder->mutex);
     enum record_task_kind doing = recorder->doing;
     recorder->is_forsaken = true; // outside the mutex, this thread alone reads it
     pthread_mutex_unlock(&recorder->mutex);
-    snprintf(error, sizeof(error),
-             "the disk hangs: it has not taken %.300s/%s in %.0f s; look whether it is there, or "
-             "its server",
-             recorder->folder, record_task_file(doing), (double)patience_ms / 1000);
+    path_of(recorder, doing, path);
+    slow_disk_describe_hanging("not taken", path, patience_ms, error, sizeof(error));
     log_error("%s", error);
     note_failure(recorder, STATUS_IO, error);
 }
@@ -214,6 +268,7 @@ static enum status status_of(struct recorder *recorder, enum record_task_kind *r
 static void watch(struct recorder *recorder, enum record_task_kind doing, uint64_t now_ms,
                   uint64_t warn_ms)
 {
+    char text[ERROR_BYTES], path[PATH_BYTES];
     uint64_t idle_ms = task_watch_idle_ms(&recorder->watch, recorder->thread, now_ms);
     if (idle_ms == 0) {
         if (recorder->is_slow) {
@@ -222,9 +277,10 @@ static void watch(struct recorder *recorder, enum record_task_kind doing, uint64
         recorder->is_slow = false;
     } else if (!recorder->is_slow && idle_ms >= warn_ms) {
         recorder->is_slow = true;
-        log_warn("the disk has taken nothing of %s/%s for %.0f s: it is overloaded, or hangs; "
-                 "training goes on, and what is missing there is written as soon as it can be",
-                 recorder->folder, record_task_file(doing), (double)idle_ms / 1000);
+        path_of(recorder, doing, path);
+        slow_disk_describe("taken nothing of", path, idle_ms, text, sizeof(text));
+        log_warn("%s; training goes on, and what is missing there is written as soon as it can be",
+                 text);
     }
 }
 

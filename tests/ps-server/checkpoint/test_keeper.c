@@ -149,14 +149,13 @@ static void open_resumed(struct resumed *resumed)
 
 static enum status create(struct resumed *resumed)
 {
-    const struct keeper_options options = {.job = &resumed->job,
-                                           .resume = resumed->folder,
-                                           .folder = "",
-                                           .saver = &resumed->saver,
-                                           .watch = &resumed->watch,
-                                           .member_count = 2,
-                                           .wake = wake,
-                                           .context = resumed};
+    const struct keeper_options options = {
+        .origin = {.job = &resumed->job, .resume = resumed->folder, .folder = ""},
+        .saver = &resumed->saver,
+        .watch = &resumed->watch,
+        .member_count = 2,
+        .wake = wake,
+        .context = resumed};
     return keeper_create(&options, &resumed->keeper);
 }
 
@@ -289,7 +288,7 @@ static void one_that_hangs_while_the_checkpoint_is_looked_for_is_named_too(void 
 static void threads_that_cannot_be_started_are_named(void **state)
 {
     (void)state;
-    static const char *const named[] = {"the thread that looks for a checkpoint",
+    static const char *const named[] = {"the thread that waits for the disk",
                                         "the thread that reads what members fetch"};
     for (uint32_t i = 0; i < 2; i++) {
         static struct resumed resumed;

@@ -1,6 +1,7 @@
 /* Tests of the thread that writes checkpoints. */
 #include "common/checkpoint/checkpoint_reader.h"
 #include "ps-server/checkpoint/saver.h"
+#include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
 
 // clang-format off
@@ -10,12 +11,30 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define PATIENCE_MS 600000 // that no test needs
+
+static atomic_bool hangs; // the disk
+static sem_t go;          // nobody says so: what hangs does so until the process ends
+
+// NOLINTBEGIN(readability-identifier-naming): the linker's names.
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+// NOLINTEND(readability-identifier-naming)
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    if (hangs) {
+        sem_wait(&go);
+    }
+    return __real_mkdir(path, mode);
+}
 
 /* Wakes whoever waits for news. */
 struct bell {
@@ -47,15 +66,24 @@ static struct saver_news await(struct saver *saver, struct bell *bell)
     return news;
 }
 
-static struct saver *open_saver(const char *folder, struct bell *bell)
+static enum status create(const char *folder, struct bell *bell, struct saver **ret_saver)
 {
-    const struct saver_options options = {
-        .folder = folder, .keep = 2, .member_count = 1, .wake = ring, .context = bell};
-    struct saver *saver;
+    const struct saver_options options = {.folder = folder,
+                                          .wait = {.warn_s = 0.25, .fail_s = hangs ? 0.5 : 600},
+                                          .keep = 2,
+                                          .member_count = 1,
+                                          .wake = ring,
+                                          .context = bell};
     *bell = (struct bell){.count = 0};
     pthread_mutex_init(&bell->mutex, NULL);
     pthread_cond_init(&bell->rung, NULL);
-    assert_int_equal(saver_create(&options, &saver), STATUS_OK);
+    return saver_create(&options, ret_saver);
+}
+
+static struct saver *open_saver(const char *folder, struct bell *bell)
+{
+    struct saver *saver;
+    assert_int_equal(create(folder, bell, &saver), STATUS_OK);
     return saver;
 }
 
@@ -127,6 +155,24 @@ static void one_that_is_not_whole_ends_with_why_and_the_next_one_is_written(void
     assert_int_equal(news.status, STATUS_OK);
     assert_true(saver_destroy(saver, PATIENCE_MS));
     temp_folder_destroy(folder);
+}
+
+static void a_folder_that_hangs_is_named_and_not_waited_for(void **state)
+{
+    (void)state;
+    char *top = temp_folder_create(), folder[512];
+    struct bell bell;
+    struct saver *saver;
+    snprintf(folder, sizeof(folder), "%.400s/checkpoint", top);
+    hangs = true;
+    captured_log_begin();
+    enum status status = create(folder, &bell, &saver);
+    const char *log = captured_log_end();
+    hangs = false;
+    assert_int_equal(status, STATUS_IO);
+    assert_non_null(strstr(log, "the disk hangs"));
+    assert_non_null(strstr(log, folder));
+    temp_folder_destroy(top);
 }
 
 static void that_the_folder_was_moved_is_told(void **state)
@@ -215,9 +261,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_stored_and_committed_can_be_read),
         cmocka_unit_test(one_that_is_not_whole_ends_with_why_and_the_next_one_is_written),
+        cmocka_unit_test(a_folder_that_hangs_is_named_and_not_waited_for),
         cmocka_unit_test(that_the_folder_was_moved_is_told),
         cmocka_unit_test(that_it_cannot_be_made_again_is_told_once),
         cmocka_unit_test(what_was_given_up_is_forgotten),
     };
+    sem_init(&go, 0, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -409,7 +409,7 @@ static void a_thread_that_cannot_be_started_is_named(void **state)
     const char *log = captured_log_end();
     has_no_thread = false;
     assert_int_equal(status, STATUS_NO_MEMORY);
-    assert_non_null(strstr(log, "the thread that writes the run folder"));
+    assert_non_null(strstr(log, "the thread that waits for the disk with"));
     coordinator_finish(&story.coordinator);
     temp_folder_destroy(top);
 }
