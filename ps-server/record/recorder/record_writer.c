@@ -57,8 +57,7 @@ static enum status refuse_file(struct record_writer *writer, const char *path)
 {
     char text[ERROR_BYTES];
     int error = errno;
-    bool lacks_memory = error == ENOMEM; // which would be so in any folder
-    if (!lacks_memory && writer->place.path != NULL && !run_folder_is_in_place(&writer->place)) {
+    if (error != ENOMEM && writer->place.path != NULL && !run_folder_is_in_place(&writer->place)) {
         snprintf(text, sizeof(text),
                  "cannot write %.200s: somebody has moved or removed the run folder", path);
     } else {
@@ -71,10 +70,9 @@ static enum status refuse_file(struct record_writer *writer, const char *path)
     return STATUS_IO;
 }
 
-/* Likewise, where errno may be of something that came later. */
 static enum status lack_memory(struct record_writer *writer, const char *path)
 {
-    errno = ENOMEM;
+    errno = ENOMEM; // it may be of something that came later
     return refuse_file(writer, path);
 }
 
@@ -286,10 +284,10 @@ static enum status write_json(struct record_writer *writer, const char *name, co
         return refuse_file(writer, path);
     }
     char *text = tree != NULL ? json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    size_t size = text != NULL ? strlen(text) : 0;
     if (text == NULL) {
         return lack_memory(writer, path);
     }
+    size_t size = strlen(text);
     text[size] = '\n'; // in the place of the terminator
     enum status status = new_file_replace(path, text, size + 1);
     int error = errno;
