@@ -91,6 +91,16 @@ static enum status forget_training(struct server *server)
     return status;
 }
 
+/* How fast the generation was that they come from. */
+static void measure_last(const struct coordinator *last, struct generation *next)
+{
+    struct recovery *recovery = &next->recoveries[next->recovery_count - 1];
+    if (next->recovery_count > 1) {
+        generation_measure(last, &recovery[-1]);
+    }
+    generation_measure_before(last, recovery);
+}
+
 /* The generation of those who come back to it. */
 static enum status make_generation(const struct server *server, const struct message *back,
                                    const struct job *job, const struct returning_past *past,
@@ -103,6 +113,9 @@ static enum status make_generation(const struct server *server, const struct mes
         ret_generation->is_disk_slow = last->checkpointing.is_slow;
         ret_generation->does_disk_hang = last->checkpointing.hangs;
         ret_generation->copy_took_ms = last->checkpointing.took_ms;
+    }
+    if (status == STATUS_OK && past->was_away) {
+        measure_last(last, ret_generation);
     }
     return status;
 }

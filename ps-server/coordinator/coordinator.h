@@ -12,6 +12,7 @@
 #include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "common/job/job_text.h"
+#include "common/plan/headway.h"
 #include "common/vector/layout.h"
 #include "ps-server/coordinator/checkpointing.h"
 #include "ps-server/coordinator/choices.h"
@@ -160,6 +161,7 @@ struct coordinator {
     bool is_launched; // a launcher says how members end, and whether it starts them again
     char vacated[COORDINATOR_REASON_BYTES]; // the last loss of one whose place is free; "": none is
 
+    struct headway headway; // of this generation, until what was lost is made again
     uint64_t made_before; // the most steps that a joining worker had made in the generation before
 
     // Of a program that commits (--on-loss commit).

@@ -355,5 +355,6 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     bool has_step = message->kind == MESSAGE_HEARTBEAT || message->kind == MESSAGE_SUM ||
                     message->kind == MESSAGE_READY;
     slot_hear(from.slot, has_step ? message->step : from.slot->step, now_ms);
+    generation_note_steps(coordinator, now_ms);
     dispatch(coordinator, &from, message, now_ms);
 }

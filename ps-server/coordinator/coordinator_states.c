@@ -4,6 +4,7 @@
 #include "common/channel/member.h"
 #include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -129,6 +130,7 @@ static void begin_training(struct coordinator *coordinator, uint64_t now_ms)
         results_cut(&coordinator->results, coordinator->begin_step);
     }
     if (coordinator->started_ms == 0) {
+        generation_begin_measuring(coordinator, now_ms);
         coordinator->started_ms = now_ms;
         port->started(port->context);
     } else {

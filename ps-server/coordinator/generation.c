@@ -374,6 +374,10 @@ void generation_note_start(struct generation *generation, const struct coordinat
         of->begin_step = of->begin_step > 0 ? of->begin_step : last->begin_step;
     }
     last->seconds = (double)(now_ms - generation->lost_ms) / 1000;
+    if (last->before == 0 && last->before_ms > 0 && last->lost_step > last->before_step) {
+        last->before = (double)(last->lost_step - last->before_step) * 1000 /
+                       (double)last->before_ms * last->images_per_step;
+    }
 }
 
 uint64_t generation_begin_step(const struct coordinator *coordinator)

@@ -1,6 +1,8 @@
 /* Fills the next generation from the coordinator of the last one. */
 #include "common/job/faults.h"
 #include "common/job/job_checks.h"
+#include "common/job/job_modes.h"
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
 
@@ -132,13 +134,141 @@ static bool was_coming_back(const struct coordinator *last)
     return last->is_returned && last->started_ms == 0 && last->generation != NULL;
 }
 
+static double seconds_since(uint64_t since_ms, uint64_t now_ms)
+{
+    return now_ms > since_ms ? (double)(now_ms - since_ms) / 1000 : 0;
+}
+
 /* A loss has overtaken the recovery before there was training: see generation_note_start. */
 static void note_overtaken(const struct coordinator *last, struct recovery *recovery)
 {
-    uint64_t lost_ms = last->generation->lost_ms;
     generation_raise_lost_step(last, last->made_before, recovery);
     recovery->begin_step = generation_begin_step(last);
-    recovery->seconds = last->ended_ms > lost_ms ? (double)(last->ended_ms - lost_ms) / 1000 : 0;
+    recovery->seconds = seconds_since(last->generation->lost_ms, last->ended_ms);
+    recovery->seconds_behind = recovery->seconds;
+    recovery->is_measured = true;
+}
+
+/* A program of its own tells how many images it has had. */
+static double images_per_step(const struct coordinator *coordinator)
+{
+    const struct results *results = &coordinator->results;
+    const struct job *job = coordinator->job;
+    double images = 0, steps = 0;
+    if (!job_is_external(job)) {
+        return job_batch_present(job);
+    }
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        images += (double)results->ranks[i].images;
+        steps += (double)results->ranks[i].steps;
+    }
+    return steps > 0 ? images / steps * results->worker_count : 0;
+}
+
+/* The mean over ranks, each from the last sign of life that told of a new step of its process: so
+ * neither the time between signs counts, nor one in which the job stood still before the loss was
+ * noticed. 0: nobody has told of any step. */
+static double steps_per_second(const struct coordinator *coordinator)
+{
+    double sum = 0, ranks = 0;
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        const struct slot *slot = &coordinator->membership.workers[i];
+        double seconds = seconds_since(coordinator->started_ms, slot->step_since_ms);
+        uint32_t carried = carriers_block(coordinator->carriers, i).count;
+        if (slot->step > slot->first_step && seconds > 0) {
+            sum += (double)(slot->step - slot->first_step) / seconds * carried;
+            ranks += carried;
+        }
+    }
+    return ranks > 0 ? sum / ranks : 0;
+}
+
+/* Where this generation begins: of those that train already, where the first of them is. */
+static uint64_t first_step(const struct coordinator *coordinator)
+{
+    uint64_t begin = generation_begin_step(coordinator);
+    return coordinator->is_returned ? generation_most_steps(coordinator) : begin;
+}
+
+/* Steps that were made before the loss that this generation goes on after, or before others that it
+ * has overtaken. */
+static uint64_t find_target(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    uint64_t target = 0;
+    for (uint32_t i = generation != NULL ? generation->recovery_count : 0; i > 0; i--) {
+        struct recovery of = generation->recoveries[i - 1];
+        if (of.has_gone_on) {
+            break;
+        }
+        generation_raise_lost_step(coordinator, coordinator->made_before, &of);
+        target = of.lost_step > target ? of.lost_step : target;
+    }
+    return target;
+}
+
+void generation_begin_measuring(struct coordinator *coordinator, uint64_t now_ms)
+{
+    uint64_t begin = first_step(coordinator);
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        struct slot *slot = &coordinator->membership.workers[i];
+        slot->first_step = coordinator->is_returned ? slot->step : begin;
+    }
+    headway_begin(&coordinator->headway, begin, find_target(coordinator), now_ms);
+}
+
+void generation_note_steps(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct headway *headway = &coordinator->headway;
+    if (coordinator->state == COORDINATOR_TRAINING && !headway->has_regained) {
+        headway_note(headway, generation_most_steps(coordinator), now_ms);
+    }
+}
+
+/* Steps that were made again since the loss, or without the coordinator: of all workers in the
+ * mean. In a race that is less than what the one makes that makes most, by which the time is known.
+ */
+static double steps_meanwhile(const struct coordinator *coordinator,
+                              const struct recovery *recovery)
+{
+    double steps = (double)headway_repeated(&coordinator->headway);
+    double seconds = recovery->seconds_behind - recovery->seconds; // of training
+    uint64_t next = generation_begin_step(coordinator) + 1;
+    if (recovery->trained_on) {
+        return (double)recovery->steps_meanwhile;
+    }
+    bool is_race = checkpoint_schedule_is_race(coordinator, next);
+    double mean = seconds > 0 ? steps_per_second(coordinator) * seconds : 0;
+    return is_race && mean < steps ? mean : steps;
+}
+
+void generation_measure(const struct coordinator *coordinator, struct recovery *recovery)
+{
+    const struct headway *headway = &coordinator->headway;
+    if (coordinator->started_ms == 0) {
+        return;
+    }
+    double images = images_per_step(coordinator);
+    uint64_t end_ms = coordinator->ended_ms > 0 ? coordinator->ended_ms : headway->last_ms;
+    uint64_t until_ms = headway->has_regained ? headway->regained_ms : end_ms;
+    double behind = recovery->trained_on
+                        ? recovery->seconds
+                        : seconds_since(coordinator->generation->lost_ms, until_ms);
+    recovery->seconds_behind = behind;
+    recovery->during = behind > 0 ? steps_meanwhile(coordinator, recovery) * images / behind : 0;
+    recovery->after = steps_per_second(coordinator) * images;
+    recovery->is_measured = true;
+}
+
+void generation_measure_before(const struct coordinator *last, struct recovery *recovery)
+{
+    if (last->started_ms == 0) {
+        return;
+    }
+    recovery->images_per_step = images_per_step(last);
+    recovery->before = steps_per_second(last) * recovery->images_per_step;
+    recovery->before_step = last->headway.begin_step;
+    recovery->before_ms = last->ended_ms > last->started_ms ? last->ended_ms - last->started_ms : 0;
 }
 
 /* Keeps the newest recoveries of before, and adds the last loss, as far as it is known. */
@@ -157,6 +287,8 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
         recovery[-1].bytes += last->fetched_bytes; // none of those who come back anew: it is told
         if (!is_one && last->started_ms == 0) {
             note_overtaken(last, &recovery[-1]);
+        } else if (!is_one) {
+            generation_measure(last, &recovery[-1]);
         }
     }
     char reason[COORDINATOR_REASON_BYTES];
@@ -165,8 +297,12 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     snprintf(recovery->reason, sizeof(recovery->reason), "%.60s%s%.*s",
              has_more ? before.recoveries[before.recovery_count].reason : "",
              has_more ? ", and " : "", has_more ? 440 : COORDINATOR_REASON_BYTES, reason);
+    if (is_one) { // it has not trained itself
+        recovery->before = before.recoveries[before.recovery_count].before;
+    }
     generation_raise_lost_step(last, generation_most_steps(last), recovery);
     recovery->processes = generation->process_count;
+    generation_measure_before(last, recovery);
     return STATUS_OK;
 }
 

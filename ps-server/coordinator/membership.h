@@ -61,6 +61,7 @@ struct slot {
     uint64_t heard_ms;                      // last sign of life
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;           // where it is, and since when
+    uint64_t first_step;                    // where it was when its generation began to train
     bool was_lost;                          // of a FREE slot: who had it, and that was counted
     bool is_over;                           // it has answered STOP, or its process has ended
     bool is_awaited; // the launcher starts a process for it: one that has it and is not READY

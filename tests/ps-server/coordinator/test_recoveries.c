@@ -135,6 +135,89 @@ static void a_loss_that_another_one_overtakes_tells_where_the_job_went_on(void *
     generation_finish(&second);
 }
 
+static void heartbeat(struct story *story, uint64_t peer, uint64_t step, uint64_t now_ms)
+{
+    story_give(story, peer, (struct message){.kind = MESSAGE_HEARTBEAT, .step = step}, now_ms);
+}
+
+/* All that join again are ready, and train, at now_ms. */
+static void train_again(struct story *story, struct generation *next, uint64_t now_ms)
+{
+    struct coordinator *coordinator = &story->coordinator;
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        struct slot *slot = &coordinator->membership.workers[i];
+        slot_enter(&coordinator->membership, slot, SLOT_CONNECTED, now_ms);
+    }
+    coordinator_enter(coordinator, COORDINATOR_TRAINING, now_ms);
+    generation_note_start(next, coordinator, now_ms);
+}
+
+static void expect_rate(const json_t *recovery, const char *when, double expected)
+{
+    char key[64];
+    snprintf(key, sizeof(key), "images_per_second_%s", when);
+    const json_t *rate = json_object_get(recovery, key);
+    assert_true(json_is_number(rate));
+    assert_float_equal(json_number_value(rate), expected, 1e-3);
+}
+
+/* Steps have three images. 290 were made in 0.87 s, and 299 until the loss; the job begins anew.
+ * 200 steps are made again in the first second, and 300 in each of the next. */
+static void the_coordinator_counts_images_before_during_and_after_a_loss(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    story_open_training(&story, 3);
+    uint64_t begun_ms = story.coordinator.started_ms;
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.steps = 4000;
+    heartbeat(&story, 1, 145, begun_ms + 435);
+    heartbeat(&story, 2, 290, begun_ms + 870);
+    lose_one(&story, &next);
+    begin(&story, &next);
+    join_again(&story, 0, 299);
+    join_again(&story, 1, 298);
+    train_again(&story, &next, 2000);
+    heartbeat(&story, 10, 200, 3000);
+    heartbeat(&story, 11, 500, 4000);
+    heartbeat(&story, 10, 800, 5000);
+    heartbeat(&story, 10, 800, 5500); // nothing was made since
+    coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "by SIGINT", 6000);
+    json_t *list = recoveries_json(&story.coordinator), *only = json_array_get(list, 0);
+    expect_rate(only, "before", 1000);
+    double behind = json_number_value(json_object_get(only, "seconds_behind"));
+    assert_float_equal(behind, 2.33, 1e-2); // a second to begin, and 1.33 for 299 steps
+    expect_rate(only, "during", 299 * 3 / behind);
+    expect_rate(only, "after", 2 * 800 / 3.0 + 500 / 2.0); // worker 0 carries two ranks
+    json_decref(list);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
+/* Those who join again say how many steps they had made. */
+static void the_rate_is_known_of_a_job_that_is_lost_before_any_sign_of_life(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    story_open_training(&story, 3);
+    uint64_t begun_ms = story.coordinator.started_ms;
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.steps = 400;
+    lose_one(&story, &next);
+    begin(&story, &next);
+    join_again(&story, 0, 97);
+    join_again(&story, 1, 96);
+    train_again(&story, &next, 2000);
+    json_t *list = recoveries_json(&story.coordinator), *only = json_array_get(list, 0);
+    expect_rate(only, "before", 97 * 3 * 1000.0 / (double)(1000 - begun_ms));
+    assert_true(json_is_null(json_object_get(only, "images_per_second_after"))); // no sign yet
+    json_decref(list);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
 /* In races fast workers make more steps than each one's share. */
 static void no_more_steps_are_lost_than_the_job_has(void **state)
 {
@@ -311,6 +394,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_that_no_sign_of_life_had_told_count_among_those_made_again),
+        cmocka_unit_test(the_coordinator_counts_images_before_during_and_after_a_loss),
+        cmocka_unit_test(the_rate_is_known_of_a_job_that_is_lost_before_any_sign_of_life),
         cmocka_unit_test(a_loss_that_another_one_overtakes_tells_where_the_job_went_on),
         cmocka_unit_test(no_more_steps_are_lost_than_the_job_has),
         cmocka_unit_test(the_last_good_checkpoint_is_known_after_a_loss),
