@@ -9,8 +9,8 @@
 #define STEP "step="
 
 const char *const fault_cost_headings[FAULT_COLUMNS] = {
-    "run",          "losses",    "on loss", "s to go on", "images/s before", "during", "after",
-    "steps redone", "MiB moved", "s more",  "bits",
+    "run",    "losses", "joins",        "on loss",   "s to go on", "images/s before",
+    "during", "after",  "steps redone", "MiB moved", "s more",     "bits",
 };
 
 static const char *option_of(const struct run_folder *run, const char *name)
@@ -127,6 +127,7 @@ static bool has_trained(const json_t *recovery)
 struct crowd {
     uint64_t processes; // that the job had before the recovery
     uint64_t untried;   // of them, those that have come and not trained yet
+    uint64_t joined;    // that have come and trained
 };
 
 /* Whether the job has lost somebody who took part in it. Otherwise somebody has come, or as many
@@ -143,16 +144,34 @@ static bool is_loss(const json_t *recovery, struct crowd *crowd)
         crowd->untried -= gone;
     }
     if (has_trained(recovery)) {
+        crowd->joined += crowd->untried;
         crowd->untried = 0;
     }
     crowd->processes = processes > 0 ? processes : before;
     return !has_come && !was_untried;
 }
 
+/* What the coordinator has counted around a loss. */
+static void add_rates(const json_t *recovery, struct fault_cost *cost)
+{
+    double before = number_of(recovery, "images_per_second_before");
+    double after = number_of(recovery, "images_per_second_after");
+    double seconds = number_of(recovery, "seconds_behind");
+    cost->before = cost->before > 0 ? cost->before : before;
+    cost->after = after > 0 ? after : cost->after;
+    if (json_is_number(json_object_get(recovery, "seconds_behind"))) {
+        double images = cost->during * cost->behind;
+        images += number_of(recovery, "images_per_second_during") * seconds;
+        cost->behind += seconds;
+        cost->during = cost->behind > 0 ? images / cost->behind : 0;
+        cost->has_during = true;
+    }
+}
+
 static void add_recoveries(const struct run_folder *run, struct fault_cost *cost)
 {
     const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
-    struct crowd crowd = {processes_of(run), 0};
+    struct crowd crowd = {.processes = processes_of(run)};
     size_t i;
     json_array_foreach(recoveries, i, recovery)
     {
@@ -163,7 +182,27 @@ static void add_recoveries(const struct run_folder *run, struct fault_cost *cost
         cost->seconds += trained_on ? 0 : number_of(recovery, "seconds");
         cost->steps_redone += whole_of(recovery, "steps_redone");
         cost->bytes += whole_of(recovery, "bytes");
+        add_rates(recovery, cost);
     }
+    cost->joins = (uint32_t)crowd.joined;
+}
+
+/* What is not known from recoveries. */
+static void add_lines(const struct run_folder *run, struct fault_cost *cost)
+{
+    struct fault_lines lines;
+    if (!fault_lines_read(run, &lines)) {
+        return;
+    }
+    const struct fault_rates rates = fault_lines_rates(&lines, find_window(run));
+    double batch = run_folder_number(run, "global_batch");
+    cost->before = cost->before > 0 ? cost->before : batch * rates.before;
+    cost->after = cost->after > 0 ? cost->after : batch * rates.after;
+    if (!cost->has_during && rates.during > 0) {
+        cost->during = batch * rates.during;
+        cost->has_during = true;
+    }
+    fault_lines_finish(&lines);
 }
 
 /* Losses that ended the job, or an attempt at it, are no recoveries. */
@@ -199,23 +238,15 @@ bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
     }
     add_recoveries(run, &cost);
     add_ends(run, &cost);
-    struct fault_lines lines;
-    if (fault_lines_read(run, &lines)) {
-        const struct fault_rates rates = fault_lines_rates(&lines, find_window(run));
-        double batch = run_folder_number(run, "global_batch");
-        cost.before = batch * rates.before;
-        cost.during = batch * rates.during;
-        cost.after = batch * rates.after;
-        fault_lines_finish(&lines);
-    }
+    add_lines(run, &cost);
     compare(run, find_undisturbed(runs, count, run), &cost);
     *ret_cost = cost;
     return true;
 }
 
-static void format_rate(double rate, char ret_text[FAULT_CELL_BYTES])
+static void format_rate(bool is_known, double rate, char ret_text[FAULT_CELL_BYTES])
 {
-    snprintf(ret_text, FAULT_CELL_BYTES, rate > 0 ? "%.0f" : "-", rate);
+    snprintf(ret_text, FAULT_CELL_BYTES, is_known ? "%.0f" : "-", rate);
 }
 
 void fault_cost_format(const struct run_folder *run, const struct fault_cost *cost,
@@ -226,18 +257,35 @@ void fault_cost_format(const struct run_folder *run, const struct fault_cost *co
     const char *on_loss = option_of(run, "on-loss");
     snprintf(ret_cells[0], FAULT_CELL_BYTES, "%.63s", run->label);
     snprintf(ret_cells[1], FAULT_CELL_BYTES, "%u", cost->losses);
-    snprintf(ret_cells[2], FAULT_CELL_BYTES, "%s", on_loss[0] != '\0' ? on_loss : "-");
-    snprintf(ret_cells[3], FAULT_CELL_BYTES, cost->has_gone_on ? "%.2f" : "-", cost->seconds);
-    format_rate(cost->before, ret_cells[4]);
-    format_rate(cost->during, ret_cells[5]);
-    format_rate(cost->after, ret_cells[6]);
-    snprintf(ret_cells[7], FAULT_CELL_BYTES, cost->has_gone_on || cost->losses == 0 ? "%llu" : "-",
+    snprintf(ret_cells[2], FAULT_CELL_BYTES, "%u", cost->joins);
+    snprintf(ret_cells[3], FAULT_CELL_BYTES, "%s", on_loss[0] != '\0' ? on_loss : "-");
+    snprintf(ret_cells[4], FAULT_CELL_BYTES, cost->has_gone_on ? "%.2f" : "-", cost->seconds);
+    format_rate(cost->before > 0, cost->before, ret_cells[5]);
+    format_rate(cost->has_during, cost->during, ret_cells[6]);
+    format_rate(cost->after > 0, cost->after, ret_cells[7]);
+    snprintf(ret_cells[8], FAULT_CELL_BYTES, cost->has_gone_on || cost->losses == 0 ? "%llu" : "-",
              (unsigned long long)cost->steps_redone);
-    snprintf(ret_cells[8], FAULT_CELL_BYTES, cost->has_gone_on ? "%.1f" : "-",
+    snprintf(ret_cells[9], FAULT_CELL_BYTES, cost->has_gone_on ? "%.1f" : "-",
              (double)cost->bytes / (1 << 20));
-    snprintf(ret_cells[9], FAULT_CELL_BYTES, cost->bits != FAULT_BITS_UNKNOWN ? "%.1f" : "-",
+    snprintf(ret_cells[10], FAULT_CELL_BYTES, cost->bits != FAULT_BITS_UNKNOWN ? "%.1f" : "-",
              cost->whole_seconds);
-    snprintf(ret_cells[10], FAULT_CELL_BYTES, "%s", bits[cost->bits]);
+    snprintf(ret_cells[11], FAULT_CELL_BYTES, "%s", bits[cost->bits]);
+}
+
+const char *fault_unmet(const struct run_folder *run, size_t index)
+{
+    static const char option[] = "--fault ";
+    const json_t *unmet = json_object_get(run->details, "unmet"), *sentence;
+    size_t i, count = 0;
+    json_array_foreach(unmet, i, sentence)
+    {
+        const char *text = json_string_value(sentence);
+        bool is_fault = text != NULL && strncmp(text, option, strlen(option)) == 0;
+        if (is_fault && count++ == index) {
+            return text;
+        }
+    }
+    return NULL;
 }
 
 static void print_row(FILE *stream, int width, const char *first, const char *const *others)
@@ -258,6 +306,16 @@ static int find_width(const struct run_folder *runs, size_t count)
         width = is_disturbed(&runs[i]) && length > width ? length : width;
     }
     return (int)width;
+}
+
+static void print_unmet(FILE *stream, const struct run_folder *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *sentence;
+        for (size_t k = 0; (sentence = fault_unmet(&runs[i], k)) != NULL; k++) {
+            fprintf(stream, "%s: %s\n", runs[i].label, sentence);
+        }
+    }
 }
 
 void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count)
@@ -282,6 +340,7 @@ void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count
         }
         print_row(stream, width, cells[0], others);
     }
+    print_unmet(stream, runs, count);
     if (has_head) {
         fprintf(stream, "\n");
     }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define FAULT_COLUMNS    11
+#define FAULT_COLUMNS    12
 #define FAULT_CELL_BYTES 64
 
 /* How a run's last parameters compare with those of the same job without faults and losses. */
@@ -17,13 +17,20 @@ enum fault_bits { FAULT_BITS_UNKNOWN, FAULT_BITS_SAME, FAULT_BITS_OTHER };
 
 struct fault_cost {
     uint32_t losses;  // of processes; of several at once that are no workers, one
+    uint32_t joins;   // workers that have come and taken part
     bool has_gone_on; // with other processes: the next three are known
     double seconds;   // from each loss or arrival, as it was noticed, to the next step; of all
     uint64_t steps_redone;
     uint64_t bytes; // of what the job goes on from, that members fetched
-    // Images a second; 0: not known. "During" is between the last line of metrics.jsonl before the
-    // first fault and the first one behind the last step that was lost or disturbed.
+    // Images a second; 0: not known. "Before" is until the first loss, "after" since training went
+    // on after the last. "During" has the steps that were made again, in the time from each loss
+    // until the job was as far as before: 0 if there were none. So the coordinator has counted; of
+    // a job that has lost nobody, and of one of an older version, metrics.jsonl tells. "During" is
+    // then between its last line before the first fault and the first one behind the last step
+    // that was lost or disturbed.
     double before, during, after;
+    bool has_during;      // it is known
+    double behind;        // seconds of it, as the coordinator has counted
     double whole_seconds; // of the run, more than of the one without faults
     enum fault_bits bits; // UNKNOWN: there is no such one, or this one has failed
 };
@@ -38,7 +45,11 @@ extern const char *const fault_cost_headings[FAULT_COLUMNS];
 void fault_cost_format(const struct run_folder *run, const struct fault_cost *cost,
                        char ret_cells[FAULT_COLUMNS][FAULT_CELL_BYTES]);
 
-/* A table with a row for each run that has faults or losses, as text; nothing if no run has. */
+/* What came to nothing of the run's faults, each in a sentence; NULL: no more than index. */
+const char *fault_unmet(const struct run_folder *run, size_t index);
+
+/* A table with a row for each run that has faults or losses, as text, and below it what came to
+ * nothing; nothing if no run has. */
 void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count);
 
 #endif

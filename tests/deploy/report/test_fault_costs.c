@@ -112,8 +112,8 @@ static void a_loss_that_the_job_did_not_outlast_has_cost_nothing_to_go_on(void *
     assert_int_equal(cost.losses, 2);
     assert_false(cost.has_gone_on);
     fault_cost_format(&run, &cost, cells);
-    assert_string_equal(cells[3], "-");
-    assert_string_equal(cells[7], "-");
+    assert_string_equal(cells[4], "-");
+    assert_string_equal(cells[8], "-");
     close_runs(&run, 1);
 }
 
@@ -129,6 +129,7 @@ static void who_comes_is_no_loss(void **state)
     struct fault_cost cost;
     assert_true(fault_cost_find(&run, 1, 0, &cost));
     assert_int_equal(cost.losses, 1);
+    assert_int_equal(cost.joins, 1);
     assert_true(cost.seconds == 0.75);
     assert_int_equal(cost.steps_redone, 5);
     json_object_set_new(json_object_get(run.job, "options"), "processes", json_integer(2));
@@ -159,10 +160,65 @@ static void who_has_come_and_taken_no_part_is_no_loss(void **state)
     struct fault_cost cost;
     assert_true(fault_cost_find(&run, 1, 0, &cost));
     assert_int_equal(cost.losses, 1);
+    assert_int_equal(cost.joins, 0);
     json_array_append_new(recoveries, recovery_of(3, false)); // another one, which trains
     json_array_append_new(recoveries, recovery_of(2, false));
     assert_true(fault_cost_find(&run, 1, 0, &cost));
     assert_int_equal(cost.losses, 2);
+    assert_int_equal(cost.joins, 1);
+    close_runs(&run, 1);
+}
+
+/* As the coordinator has counted them. The run has no metrics: it was lost before any. */
+static void rates_before_during_and_after_are_those_of_the_recoveries(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"images_per_second_before", "images_per_second_during",
+                                       "images_per_second_after", "seconds_behind"};
+    static const double values[2][4] = {{8000, 1000, 6000, 1}, {6000, 0, 7000, 3}};
+    char cells[FAULT_COLUMNS][FAULT_CELL_BYTES];
+    struct run_folder run = make_run("rank=1,step=15,kill", "ring", "aa", 12);
+    json_t *recoveries = json_object_get(run.details, "recoveries");
+    struct fault_cost cost;
+    assert_true(fault_cost_find(&run, 1, 0, &cost)); // of an older version
+    fault_cost_format(&run, &cost, cells);
+    assert_string_equal(cells[5], "-");
+    assert_string_equal(cells[6], "-");
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < 4; k++) {
+            json_object_set_new(json_array_get(recoveries, i), keys[k], json_real(values[i][k]));
+        }
+    }
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    fault_cost_format(&run, &cost, cells);
+    assert_string_equal(cells[5], "8000");
+    assert_string_equal(cells[6], "250"); // 1000 images in four seconds
+    assert_string_equal(cells[7], "7000");
+    json_object_set_new(json_array_get(recoveries, 0), keys[1], json_real(0));
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    fault_cost_format(&run, &cost, cells);
+    assert_string_equal(cells[6], "0"); // no step was made again
+    close_runs(&run, 1);
+}
+
+/* The name of the row says that one comes. */
+static void a_join_that_never_came_is_told_with_the_row(void **state)
+{
+    (void)state;
+    struct run_folder run = make_run("rank=1,step=15,kill;after=step:30,join", "ring", "aa", 12);
+    json_object_set_new(run.details, "unmet",
+                        json_pack("[s, s]", "--timeline-steps 1..9 has recorded nothing",
+                                  "--fault after=step:30,join did not strike: no <worker>"));
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    fault_costs_print(memory, &run, 1);
+    html_faults(memory, &run, 1);
+    fclose(memory);
+    assert_non_null(strstr(text, "\nring: --fault after=step:30,join did not strike: no <worker>"));
+    assert_non_null(strstr(text, ">ring: --fault after=step:30,join did not strike: no &lt;"));
+    assert_null(strstr(text, "timeline"));
+    free(text);
     close_runs(&run, 1);
 }
 
@@ -179,8 +235,8 @@ static void losses_that_nobody_has_outlasted_count(void **state)
     assert_int_equal(cost.losses, 2);
     fault_cost_format(&run, &cost, cells);
     assert_string_equal(cells[1], "2");
-    assert_string_equal(cells[3], "-"); // nobody knows
-    assert_string_equal(cells[7], "-");
+    assert_string_equal(cells[4], "-"); // nobody knows
+    assert_string_equal(cells[8], "-");
     close_runs(&run, 1);
     run = make_run("shard=1,step=15,kill", "ps-sync", "aa", 12); // a server is no worker
     json_object_set_new(run.summary, "outcome", json_string("failed"));
@@ -246,9 +302,9 @@ static void the_table_and_the_page_have_a_row_for_each_run_with_faults(void **st
     fclose(memory);
     assert_non_null(strstr(text, "ri<ng "));
     assert_non_null(strstr(text, "<th>s to go on</th>"));
-    assert_non_null(strstr(text,
-                           "<td>ri&lt;ng</td><td>2</td><td>shrink</td><td>0.75</td><td>-</td>"
-                           "<td>-</td><td>-</td><td>5</td><td>2.0</td><td>2.0</td><td>same</td>"));
+    assert_non_null(
+        strstr(text, "<td>ri&lt;ng</td><td>2</td><td>0</td><td>shrink</td><td>0.75</td><td>-</td>"
+                     "<td>-</td><td>-</td><td>5</td><td>2.0</td><td>2.0</td><td>same</td>"));
     free(text);
     memory = open_memstream(&text, &size);
     fault_costs_print(memory, &runs[1], 1);
@@ -268,6 +324,8 @@ int main(void)
         cmocka_unit_test(a_loss_that_the_job_did_not_outlast_has_cost_nothing_to_go_on),
         cmocka_unit_test(who_comes_is_no_loss),
         cmocka_unit_test(who_has_come_and_taken_no_part_is_no_loss),
+        cmocka_unit_test(rates_before_during_and_after_are_those_of_the_recoveries),
+        cmocka_unit_test(a_join_that_never_came_is_told_with_the_row),
         cmocka_unit_test(losses_that_nobody_has_outlasted_count),
         cmocka_unit_test(a_loss_that_nobody_has_planned_has_its_row),
         cmocka_unit_test(a_coordinator_that_was_started_again_had_the_same_job),
