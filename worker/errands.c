@@ -4,7 +4,9 @@
 #include "common/base/log.h"
 #include "common/base/signals.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/job/faults.h"
 #include "common/job/job_text.h"
+#include "common/job/phases.h"
 #include "common/options/names.h"
 #include "worker/data/pack/pack_write.h"
 #include "worker/data/preview/preview.h"
@@ -48,33 +50,49 @@ static enum status read_job(struct job *ret_job)
     return STATUS_OK;
 }
 
-enum status errand_probe(void)
+/* Whether the job has the steps of its faults: how many it has follows from the data. */
+static bool has_steps_of_faults(const struct job *job, const struct dataset *train)
+{
+    char error[OPTION_ERROR_BYTES];
+    struct phases phases;
+    const struct faults faults = faults_of(job);
+    uint64_t samples = job_train_samples(job, train->sample_count);
+    return phases_of(job, samples, &phases, error, sizeof(error)) != STATUS_OK ||
+           faults_check_phases(&faults, &phases, error, sizeof(error)) == STATUS_OK;
+}
+
+static enum status print_workplace(const struct job *job, const struct workplace *workplace)
 {
     char program[512];
+    struct link_prepared prepared;
+    trainer_describe(workplace->trainer, &prepared);
+    trainer_describe_program(workplace->trainer, program, sizeof(program));
+    return print_line(json_pack("{s:s, s:I, s:I, s:I, s:s, s:s}", "model", job->model, "parameters",
+                                (json_int_t)prepared.parameters, "train_samples",
+                                (json_int_t)prepared.train_samples, "test_samples",
+                                (json_int_t)prepared.test_samples, "device", prepared.device,
+                                "program", program));
+}
+
+enum exit_code errand_probe(void)
+{
     struct job job;
     if (read_job(&job) != STATUS_OK) {
-        return STATUS_INVALID;
+        return EXIT_FAILED;
     }
     struct workplace workplace = {0};
     job.cuda_engines = JOB_ENGINES_HEURISTIC; // timing is for the job itself
     enum status status = workplace_open(&workplace, &job, &(struct workplace_seat){.process = 0});
-    if (status == STATUS_OK) {
-        status = workplace_build(&workplace, &job, 0);
-    }
     if (status != STATUS_OK) {
-        workplace_close(&workplace);
-        return status;
+        return exit_code(status);
     }
-    struct link_prepared prepared;
-    trainer_describe(workplace.trainer, &prepared);
-    trainer_describe_program(workplace.trainer, program, sizeof(program));
-    status = print_line(json_pack("{s:s, s:I, s:I, s:I, s:s, s:s}", "model", job.model,
-                                  "parameters", (json_int_t)prepared.parameters, "train_samples",
-                                  (json_int_t)prepared.train_samples, "test_samples",
-                                  (json_int_t)prepared.test_samples, "device", prepared.device,
-                                  "program", program));
+    status = workplace_build(&workplace, &job, 0); // says it if a fault never comes
+    bool is_misused = status != STATUS_OK && !has_steps_of_faults(&job, workplace.train);
+    if (status == STATUS_OK) {
+        status = print_workplace(&job, &workplace);
+    }
     workplace_close(&workplace);
-    return status;
+    return is_misused ? EXIT_USAGE : exit_code(status);
 }
 
 static enum status examine(const struct job *job, struct checkpoint_reader *checkpoint,

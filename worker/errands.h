@@ -3,13 +3,15 @@
 #ifndef WORKER_ERRANDS_H
 #define WORKER_ERRANDS_H
 
+#include "common/base/signals.h"
 #include "common/base/status.h"
 
 #include <stdint.h>
 
 /* --probe: opens the job's workplace as the first worker would, prints one JSON line. Reads the job
- * from standard input. */
-enum status errand_probe(void);
+ * from standard input. EXIT_USAGE: a fault names a step that the job does not have with these
+ * data. */
+enum exit_code errand_probe(void);
 
 /* --evaluate: opens the newest whole checkpoint in the folder and evaluates it as the job on
  * standard input did, whose data and device may be others. Prints one JSON line. */

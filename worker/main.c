@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     }
     signals_install();
     if (options.probe) {
-        return (int)exit_code(errand_probe());
+        return (int)errand_probe();
     }
     if (options.evaluate[0] != '\0') {
         return (int)exit_code(errand_evaluate(options.evaluate));

@@ -55,10 +55,7 @@ static enum status resolve(const struct job *job, const struct dataset *train, b
                   "have them; leave it out");
         return STATUS_INVALID;
     }
-    uint64_t count = train->sample_count;
-    if (job->limit_train > 0 && job->limit_train < count) {
-        count = job->limit_train;
-    }
+    uint64_t count = job_train_samples(job, train->sample_count);
     enum status status = statistics_count(train, count, tells, &statistics);
     return status == STATUS_OK ? statistics_figures(&statistics, source.channels, normalization)
                                : status;

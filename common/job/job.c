@@ -53,6 +53,11 @@ uint32_t job_batch_max(const struct job *job)
     return part_of(job, 0); // the first part is as long as any
 }
 
+uint64_t job_train_samples(const struct job *job, uint64_t available)
+{
+    return job->limit_train > 0 && job->limit_train < available ? job->limit_train : available;
+}
+
 uint64_t job_steps_per_epoch(const struct job *job, uint64_t sample_count)
 {
     return sample_count / job->global_batch;

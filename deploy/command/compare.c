@@ -321,7 +321,7 @@ static enum exit_code run_comparison(struct comparison *comparison)
         status = calibrate(comparison);
     }
     if (status != STATUS_OK) {
-        return exit_code(status);
+        return session_exit_code(status);
     }
     enum exit_code code = run_all(comparison);
     status = report_write(&comparison->report, comparison->session.options.out);

@@ -111,7 +111,7 @@ static enum exit_code run(struct session *session, const struct job *job)
     const struct launcher_options *options = &session->options;
     enum status status = begin(session, job);
     if (status != STATUS_OK) {
-        return exit_code(status);
+        return session_exit_code(status);
     }
     if (options->restarts > 0 && job->checkpoint_every.kind == CHECKPOINT_NEVER &&
         session->program == NULL) { // which keeps its own

@@ -61,6 +61,11 @@ enum status session_begin(struct session *session, const char *what)
     return STATUS_OK;
 }
 
+enum exit_code session_exit_code(enum status status)
+{
+    return status == STATUS_MISMATCH ? EXIT_USAGE : exit_code(status); // see preflight_end
+}
+
 enum status session_end_preflight(struct session *session, const char *inner)
 {
     enum status status = preflight_end(&session->preflight);

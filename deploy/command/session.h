@@ -4,6 +4,7 @@
 #define DEPLOY_COMMAND_SESSION_H
 
 #include "common/base/folder_lock.h"
+#include "common/base/signals.h"
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "common/options/options.h"
@@ -39,6 +40,9 @@ enum status session_take_program(const struct session *session,
  * opens the keys and connects to the hosts. preflight_try is next, for each job. From here on
  * signals are blocked. */
 enum status session_begin(struct session *session, const char *what);
+
+/* How a command ends that could not begin. */
+enum exit_code session_exit_code(enum status status);
 
 /* Ends the preflight, and makes the folder where all is well; `inner` as of folder_make. */
 enum status session_end_preflight(struct session *session, const char *inner);

@@ -327,7 +327,7 @@ static enum exit_code run_sweep(struct sweep *sweep)
 {
     enum status status = begin_sweep(sweep);
     if (status != STATUS_OK) {
-        return exit_code(status);
+        return session_exit_code(status);
     }
     enum exit_code code = run_all(sweep);
     const struct sweep_results results = {&sweep->plan, sweep->summaries};

@@ -19,6 +19,7 @@ struct finding {
 struct findings {
     struct finding list[FINDINGS_MAX];
     size_t count, left_out;
+    bool has_misuse; // one is about an option that asks for what the job does not have
 };
 
 /* Adds a finding, which the caller fills. Returns NULL if there are too many; those are counted. */

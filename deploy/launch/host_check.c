@@ -2,6 +2,7 @@
 #include "deploy/launch/host_check.h"
 
 #include "common/base/clock.h"
+#include "common/base/signals.h"
 #include "common/job/job_text.h"
 
 #include <signal.h>
@@ -130,6 +131,8 @@ static void take_probe_end(struct check *check, size_t host, const struct agent_
     if (message->status == 0) {
         return;
     }
+    bool is_misuse = check->program == NULL && message->status == EXIT_USAGE;
+    check->findings->has_misuse = check->findings->has_misuse || is_misuse;
     struct finding *finding = findings_add(check->findings, link_of(check, host)->name);
     if (finding == NULL) {
         return;

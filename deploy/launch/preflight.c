@@ -123,5 +123,5 @@ enum status preflight_end(struct preflight *preflight)
     } else {
         log_error("%s; %s", findings->list[0].problem, findings->list[0].advice);
     }
-    return STATUS_INVALID;
+    return findings->has_misuse ? STATUS_MISMATCH : STATUS_INVALID;
 }

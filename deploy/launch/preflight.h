@@ -29,7 +29,8 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
 void preflight_try(struct preflight *preflight, const struct job *job);
 
 /* Prints the findings, and frees what preflight_begin took. Returns STATUS_OK if there are none and
- * the job can start; STATUS_INTERRUPTED after Ctrl-C. */
+ * the job can start; STATUS_MISMATCH if an option asks for what a job does not have with its data;
+ * STATUS_INTERRUPTED after Ctrl-C. */
 enum status preflight_end(struct preflight *preflight);
 
 #endif

@@ -180,7 +180,8 @@ bool grid_is_same_run(const struct job *a, const struct job *b)
 enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BYTES])
 {
     // How gradients are exchanged, and parameters updated: --mode and others have
-    // been checked against each other, and a probe has one worker, which exchanges nothing.
+    // been checked against each other, and a probe has one worker, which exchanges nothing. It
+    // tells whether the job has the steps of --fault.
     static const char *const ignored[] = {
         "mode",
         "servers",
@@ -207,7 +208,6 @@ enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BY
         "remedy-lambda",
         "gradients-per-update",
         "straggler",
-        "fault",
         "transport",
         "connections",
         "security",

@@ -2,6 +2,7 @@
 #include "deploy/system/programs.h"
 
 #include "common/base/log.h"
+#include "common/base/signals.h"
 #include "common/job/job_text.h"
 #include "deploy/system/process.h"
 #include "deploy/system/process_run.h"
@@ -136,5 +137,8 @@ enum status programs_try(const struct programs *programs, const struct job *job,
                                      : "");
     }
     // Otherwise the worker has said what is wrong.
-    return status == STATUS_OK && code != 0 ? STATUS_INVALID : status;
+    if (status != STATUS_OK || code == 0) {
+        return status;
+    }
+    return code == EXIT_USAGE ? STATUS_MISMATCH : STATUS_INVALID;
 }

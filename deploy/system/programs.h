@@ -26,7 +26,8 @@ enum status programs_find(struct programs *ret_programs);
 
 /* Opens the job's data, model and device in a worker that then ends: what is wrong with them is
  * said before anything is written. ret_line gets what the worker found, as JSON. It has as long as
- * members have to come (--start-timeout). STATUS_INTERRUPTED after Ctrl-C. Logs. */
+ * members have to come (--start-timeout). STATUS_MISMATCH: an option asks for what the job does not
+ * have with these data. STATUS_INTERRUPTED after Ctrl-C. Logs. */
 enum status programs_try(const struct programs *programs, const struct job *job, char *ret_line,
                          size_t line_size);
 

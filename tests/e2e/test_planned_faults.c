@@ -446,35 +446,6 @@ static void a_sweep_says_what_a_fault_has_cost(void **state)
     programs_remove_folder(job.folder);
 }
 
-static void what_cannot_strike_is_refused_before_the_job(void **state)
-{
-    (void)state;
-    static const char *const refused[][3] = {
-        {"ring", "rank=7,step=3,kill", "--fault rank=7,step=3,kill: the job has 3 ranks"},
-        {"ring", "rank=1,step=7,kill", "never comes: the job has 6 steps"},
-        {"ring", "shard=0,step=3,kill", "--fault would do nothing here"},
-        {"local", "rank=1,step=3,kill", "--fault would do nothing here"},
-        {"ps-sync", "shard=1,step=3,kill", "the job has one shard"},
-        {"ps-sync", "rank=1,step=3,faint", "it must end with kill, stop=5s or partition=5s"},
-        {"ring", "rank=1,step=3,partition=1s", "share memory, which is no network"},
-        {"ring", "after=step:3,join", "each join needs the kill of a rank before it"},
-        {"local", "after=step:3,join", "--fault would do nothing here"},
-    };
-    char folder[PROGRAM_PATH_BYTES];
-    programs_make_folder(folder);
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        struct program_run run = {.announce_fd = -1};
-        const char *const args[] = {"run",     COMMON,        "--mode", refused[i][0],
-                                    "--fault", refused[i][1], NULL};
-        program_start(&run, folder, "deploy/ringside", false, args, NULL);
-        assert_int_equal(program_wait(&run), 2);
-        if (strstr(program_output(&run), refused[i][2]) == NULL) {
-            fail_msg("'%s' is not in: %s", refused[i][2], program_output(&run));
-        }
-    }
-    programs_remove_folder(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,7 +465,6 @@ int main(void)
         cmocka_unit_test(every_shard_of_a_server_may_be_named),
         cmocka_unit_test(compare_says_what_a_fault_has_cost),
         cmocka_unit_test(a_sweep_says_what_a_fault_has_cost),
-        cmocka_unit_test(what_cannot_strike_is_refused_before_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

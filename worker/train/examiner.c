@@ -159,9 +159,7 @@ static bool was_unsynchronised(const struct job *job, uint64_t step, const struc
 {
     struct phases phases;
     char error[OPTION_ERROR_BYTES];
-    uint64_t samples = job->limit_train > 0 && job->limit_train < train->sample_count
-                           ? job->limit_train
-                           : train->sample_count;
+    uint64_t samples = job_train_samples(job, train->sample_count);
     // Of other data than the job's: what cannot be told is taken for the usual.
     if (phases_of(job, samples, &phases, error, sizeof(error)) != STATUS_OK) {
         return false;

@@ -274,7 +274,7 @@ enum status trainer_create(const struct job *job, struct rank_block ranks,
     trainer->job = job;
     trainer->ranks = ranks;
     trainer->trace = tools->trace;
-    trainer->train_samples = limit_samples(tools->train->sample_count, job->limit_train);
+    trainer->train_samples = job_train_samples(job, tools->train->sample_count);
     trainer->test_samples = limit_samples(tools->test->sample_count, job->limit_test);
     trainer->schedule = job_schedule(job, trainer->train_samples);
     snprintf(trainer->device, sizeof(trainer->device), "%s", tools->device->ops->name);

@@ -316,7 +316,7 @@ static void every_option_that_is_not_known_to_be_harmless_needs_a_trial(void **s
     static const char harmless[] =
         " mode servers server-threads seed lr momentum beta1 beta2 decay epsilon weight-decay "
         "lr-scale lr-workers warmup-epochs lr-schedule lr-gamma lr-step-epochs target-accuracy "
-        "order delay-model backup remedy remedy-lambda gradients-per-update straggler fault "
+        "order delay-model backup remedy remedy-lambda gradients-per-update straggler "
         "transport connections security report-every on-loss min-workers lost-after stall-warn "
         "stall-fail outlast ";
     for (size_t i = 0; i < job_option_count; i++) {
