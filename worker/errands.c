@@ -13,6 +13,7 @@
 #include "worker/model/description.h"
 #include "worker/train/examiner.h"
 #include "worker/train/job_model.h"
+#include "worker/train/memory_use.h"
 #include "worker/train/slices.h"
 #include "worker/workplace.h"
 
@@ -67,11 +68,13 @@ static enum status print_workplace(const struct job *job, const struct workplace
     struct link_prepared prepared;
     trainer_describe(workplace->trainer, &prepared);
     trainer_describe_program(workplace->trainer, program, sizeof(program));
-    return print_line(json_pack("{s:s, s:I, s:I, s:I, s:s, s:s}", "model", job->model, "parameters",
-                                (json_int_t)prepared.parameters, "train_samples",
-                                (json_int_t)prepared.train_samples, "test_samples",
-                                (json_int_t)prepared.test_samples, "device", prepared.device,
-                                "program", program));
+    uint64_t value_bytes = prepared.layout->value_count * sizeof(float);
+    return print_line(json_pack(
+        "{s:s, s:I, s:I, s:I, s:s, s:s, s:I, s:I}", "model", job->model, "parameters",
+        (json_int_t)prepared.parameters, "train_samples", (json_int_t)prepared.train_samples,
+        "test_samples", (json_int_t)prepared.test_samples, "device", prepared.device, "program",
+        program, "memory_bytes", (json_int_t)memory_use_of_worker(job, value_bytes), "copy_bytes",
+        (json_int_t)memory_use_of_copy(job, value_bytes)));
 }
 
 enum exit_code errand_probe(void)

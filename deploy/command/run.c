@@ -1,5 +1,6 @@
 /* ringside run: one job. */
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_options.h"
@@ -17,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define COPIES 2 // at most: one that is whole, and one that is taken
 
 static enum status parse(int argc, char **argv, struct job *job, struct session *session,
                          bool *ret_is_done)
@@ -92,6 +95,28 @@ static void print_closing(const char *folder)
     run_folder_close(&run);
 }
 
+/* How much memory the job takes on this host, where a worker was tried. */
+static void print_memory(const struct session *session, const struct job *job)
+{
+    json_error_t error;
+    json_t *tried = json_loads(session->preflight.line, 0, &error);
+    double bytes = json_number_value(json_object_get(tried, "memory_bytes"));
+    double copy = json_number_value(json_object_get(tried, "copy_bytes"));
+    uint32_t processes = job_carriers(job).processes;
+    const char *device = json_string_value(json_object_get(tried, "device"));
+    if (bytes > 0 && device != NULL && strcmp(device, "cuda") != 0) { // which has its own
+        printf("memory: about %.0f MiB of its own in ", bytes / (1 << 20));
+        printf(processes == 1 ? "the worker" : "each of %u worker processes", processes);
+        if (job_may_redeal(job)) {
+            printf(", and up to %.0f MiB of copies for losses in the coordinator",
+                   COPIES * copy / (1 << 20));
+        }
+        printf("\n");
+        fflush(stdout);
+    }
+    json_decref(tried);
+}
+
 /* Tries the job before anything is written. */
 static enum status begin(struct session *session, const struct job *job)
 {
@@ -103,7 +128,11 @@ static enum status begin(struct session *session, const struct job *job)
         return status;
     }
     preflight_try(&session->preflight, job);
-    return session_end_preflight(session, FOLDER_LOGS_NAME);
+    status = session_end_preflight(session, FOLDER_LOGS_NAME);
+    if (status == STATUS_OK) {
+        print_memory(session, job);
+    }
+    return status;
 }
 
 static enum exit_code run(struct session *session, const struct job *job)

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_BYTES 4096 // what a worker that was tried has said
-
 void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options)
@@ -50,7 +48,7 @@ static bool take_turn(struct preflight *preflight, const struct job *job)
 static enum status try_job(struct preflight *preflight, const struct job *job)
 {
     struct launcher *launcher = preflight->launcher;
-    char error[OPTION_ERROR_BYTES], line[LINE_BYTES];
+    char error[OPTION_ERROR_BYTES];
     struct placement placement;
     bool is_first = take_turn(preflight, job), tries_data = is_first && !job_is_external(job);
     enum status status =
@@ -66,7 +64,8 @@ static enum status try_job(struct preflight *preflight, const struct job *job)
                    : STATUS_OK;
     }
     return tries_data && preflight->findings.count == 0
-               ? programs_try(&launcher->crew.links[0].facts.programs, job, line, sizeof(line))
+               ? programs_try(&launcher->crew.links[0].facts.programs, job, preflight->line,
+                              sizeof(preflight->line))
                : STATUS_OK;
 }
 

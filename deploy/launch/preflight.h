@@ -11,12 +11,16 @@
 
 #include <stdbool.h>
 
+#define PREFLIGHT_LINE_BYTES 4096
+
 struct preflight {
     struct launcher *launcher; // borrowed
     struct findings findings;
     enum status status; // errors that are not findings
     char **tried;       // (tried_count), owned: grid_describe_probe of jobs that were tried
     size_t tried_count;
+    char line[PREFLIGHT_LINE_BYTES]; // what the worker of the last job that was tried found, as
+                                     // programs_try has it; "": nobody knows
     const char *const *program; // of the user's own, in the place of `worker`; borrowed; NULL: none
 };
 
