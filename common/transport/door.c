@@ -2,7 +2,6 @@
 #include "common/transport/door.h"
 
 #include "common/base/clock.h"
-#include "common/security/security.h"
 #include "common/transport/local_peer.h"
 
 #include <errno.h>
@@ -10,13 +9,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 // Names at which others were found that are kept; more than any attack has, if it is to pay.
@@ -24,18 +22,18 @@
 
 #define TURNED_AWAY_MAX 256 // in a row, before whoever listens goes on with other things
 
-// More than anybody needs; some systems allow a thousand times as many.
-#define DESCRIPTORS_MAX (UINT64_C(1) << 20)
+#define DESCRIPTORS_MAX (UINT64_C(1) << 20)     // some systems allow a thousand times as many
 #define VISITORS_MAX    (3 * DOOR_VISITORS_MAX) // our user's, others', and those about to go
 
 /* Another user's process that listens at a name of ours. */
 struct stranger {
-    char name[sizeof(((struct sockaddr_un *)0)->sun_path)]; // without the zero in front
+    char name[LOCAL_PEER_NAME_BYTES]; // without the zero in front
     char address[DOOR_ADDRESS_BYTES];
 };
 
 struct visitor {
-    int fd, listener;
+    int fd;
+    uint32_t house; // to which it has come
     enum local_peer whose;
     bool has_key;      // has shown an allowed one
     bool was_late;     // has been found so
@@ -50,8 +48,7 @@ static struct {
     pthread_mutex_t mutex;
     struct visitor visitors[VISITORS_MAX]; // (count), the oldest first
     _Atomic uint32_t count;
-    // A bit for each descriptor: a connection that was admitted there, maybe closed, has not left.
-    uint64_t admitted[DESCRIPTORS_MAX / 64];
+    uint32_t admitted_end; // behind the highest descriptor that ever had one
     struct door_turned_away turned_away;
     struct stranger strangers[STRANGERS_MAX]; // the oldest makes room
     uint32_t stranger_count;                  // that there were
@@ -62,6 +59,9 @@ static struct {
     int exempt_fds[DOOR_EXEMPT_MAX]; // whose connections are no visitors; -1: none
 } door = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .peer_fd = -1, .exempt_fds = {-1, -1}};
+
+// By descriptor: the house of a connection that was admitted, maybe closed, and has not left; or 0.
+static uint32_t admitted[DESCRIPTORS_MAX]; // under the mutex
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -81,6 +81,12 @@ void door_open(void)
         setrlimit(RLIMIT_NOFILE, &limit); // if it fails, there are as many as before
     }
     pthread_mutex_unlock(&door.mutex);
+}
+
+uint32_t door_house(int listener)
+{
+    struct stat about;
+    return fstat(listener, &about) == 0 ? (uint32_t)about.st_ino : 0;
 }
 
 /* Puts one exempt socket in the place of another; -1: none. */
@@ -113,16 +119,16 @@ static uint64_t descriptor_limit(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-/* Sets the descriptor's bit; returns what it was. */
-static bool set_admitted(int fd, bool is_admitted)
+/* Notes the house of one that was admitted at the descriptor, 0: it has left. Whether one was. */
+static bool set_admitted(int fd, uint32_t house)
 {
-    if (fd < 0 || (uint64_t)fd >= DESCRIPTORS_MAX) {
-        return false;
+    uint32_t at = (uint32_t)fd, before = 0;
+    if (at < DESCRIPTORS_MAX) {
+        before = admitted[at];
+        admitted[at] = house;
+        door.admitted_end = at < door.admitted_end ? door.admitted_end : at + 1;
     }
-    uint64_t *bits = &door.admitted[fd / 64], bit = UINT64_C(1) << (fd % 64);
-    bool was_admitted = (*bits & bit) != 0;
-    *bits = is_admitted ? *bits | bit : *bits & ~bit;
-    return was_admitted;
+    return before != 0;
 }
 
 static void remove_visitor(uint32_t index)
@@ -249,7 +255,7 @@ static void note_turned_away(const char *address, const char *why)
 /* Whether the connection may stay. */
 static bool receive_visitor(int fd, int listener, const struct sockaddr_storage *storage)
 {
-    struct visitor visitor = {.fd = fd, .listener = listener, .since_ms = clock_now_ms()};
+    struct visitor visitor = {.fd = fd, .since_ms = clock_now_ms(), .house = door_house(listener)};
     char address[DOOR_ADDRESS_BYTES];
     const char *why = NULL;
     if (local_peer_read_address(storage, &visitor.from)) {
@@ -267,7 +273,7 @@ static bool receive_visitor(int fd, int listener, const struct sockaddr_storage 
     if (why != NULL) {
         note_turned_away(address, why);
     } else if (storage->ss_family == AF_UNIX) {
-        set_admitted(fd, true);
+        set_admitted(fd, visitor.house);
     }
     return why == NULL;
 }
@@ -351,26 +357,6 @@ int door_take(int fd, struct sockaddr *address, socklen_t *address_size, int fla
     return taken;
 }
 
-/* The name of an address, if it is one of ours. */
-static bool read_name(const struct sockaddr *address, socklen_t size,
-                      char ret_name[sizeof(((struct stranger *)0)->name)])
-{
-    struct sockaddr_un un = {0};
-    size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
-    if (address == NULL || size <= head || size > sizeof(un) || address->sa_family != AF_UNIX) {
-        return false;
-    }
-    memcpy(&un, address, size);
-    if (un.sun_path[0] != '\0') {
-        memcpy(ret_name, un.sun_path, sizeof(un.sun_path));
-        ret_name[sizeof(un.sun_path) - 1] = '\0';
-        return security_is_private_path(ret_name);
-    }
-    memcpy(ret_name, un.sun_path + 1, size - head);
-    ret_name[size - head] = '\0';
-    return strncmp(ret_name, SECURITY_NAME_PREFIX, strlen(SECURITY_NAME_PREFIX)) == 0;
-}
-
 /* NULL if there was none at that name. */
 static struct stranger *find_stranger(const char *name)
 {
@@ -394,9 +380,9 @@ static void note_stranger(const char *name, const char *address)
 
 int door_reach(int fd, const struct sockaddr *address, socklen_t size)
 {
-    char name[sizeof(((struct stranger *)0)->name)], peer[DOOR_ADDRESS_BYTES];
+    char name[LOCAL_PEER_NAME_BYTES], peer[DOOR_ADDRESS_BYTES];
     int result = (int)syscall(SYS_connect, fd, address, size);
-    if (result != 0 || !read_name(address, size, name) ||
+    if (result != 0 || !local_peer_read_name(address, size, name) ||
         local_peer_find_no_right(fd, peer, sizeof(peer)) == NULL) {
         return result;
     }
@@ -431,8 +417,8 @@ void door_admit(int fd)
     uint32_t index;
     pthread_mutex_lock(&door.mutex);
     if (find_visitor(fd, &index)) {
+        set_admitted(fd, door.visitors[index].house);
         remove_visitor(index);
-        set_admitted(fd, true);
     }
     pthread_mutex_unlock(&door.mutex);
 }
@@ -458,7 +444,7 @@ enum door_visit door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
     uint32_t index;
     pthread_mutex_lock(&door.mutex);
     forget_old_visitors(clock_now_ms());
-    if (!set_admitted(fd, false) && find_visitor(fd, &index)) {
+    if (!set_admitted(fd, 0) && find_visitor(fd, &index)) {
         visit = door.visitors[index].has_key ? DOOR_KEY : DOOR_VISIT;
         local_peer_format_address(&door.visitors[index].from, ret_address, DOOR_ADDRESS_BYTES);
         remove_visitor(index);
@@ -467,7 +453,7 @@ enum door_visit door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
     return visit;
 }
 
-void door_end_visits(int listener, uint64_t now_ms)
+void door_end_visits(uint32_t house, uint64_t now_ms)
 {
     pthread_mutex_lock(&door.mutex);
     for (uint32_t i = 0; i < door.count; i++) {
@@ -475,7 +461,7 @@ void door_end_visits(int listener, uint64_t now_ms)
         if (visitor->since_ms + DOOR_SETTLE_MS > now_ms) {
             break; // those behind it came later
         }
-        if (visitor->listener != listener) {
+        if (visitor->house != house) {
             continue;
         }
         visitor->gives_way = true;
@@ -486,6 +472,20 @@ void door_end_visits(int listener, uint64_t now_ms)
             shutdown(visitor->fd, SHUT_RDWR); // its owner closes it
         }
         visitor->was_late = true;
+    }
+    pthread_mutex_unlock(&door.mutex);
+}
+
+void door_forget(uint32_t house)
+{
+    pthread_mutex_lock(&door.mutex);
+    for (uint32_t fd = 0; fd < door.admitted_end; fd++) {
+        admitted[fd] = admitted[fd] == house ? 0 : admitted[fd];
+    }
+    for (uint32_t i = door.count; i-- > 0;) {
+        if (door.visitors[i].house == house) {
+            remove_visitor(i);
+        }
     }
     pthread_mutex_unlock(&door.mutex);
 }

@@ -156,10 +156,10 @@ static const char *describe_failure(const struct monitor_event *event)
     }
 }
 
-static void note_listener(struct guard *guard, int listener)
+static void note_house(struct guard *guard, int listener)
 {
-    if (guard->listener_count < GUARD_LISTENERS_MAX) {
-        guard->listeners[guard->listener_count++] = listener;
+    if (guard->house_count < GUARD_HOUSES_MAX) {
+        guard->houses[guard->house_count++] = door_house(listener);
     }
 }
 
@@ -169,7 +169,7 @@ static void take_events(struct guard *guard)
     char address[DOOR_ADDRESS_BYTES];
     while (guard->monitor != NULL && monitor_next(guard->monitor, &event)) {
         if (event.kind == ZMQ_EVENT_LISTENING) {
-            note_listener(guard, (int)event.value);
+            note_house(guard, (int)event.value);
             continue;
         }
         if ((event.kind & FAILURES) != 0) {
@@ -292,8 +292,8 @@ void guard_end_visits(struct guard *guard)
     }
     guard->ended_ms = now_ms;
     take_events(guard); // who has gone is not there any more
-    for (uint32_t i = 0; i < guard->listener_count; i++) {
-        door_end_visits(guard->listeners[i], now_ms);
+    for (uint32_t i = 0; i < guard->house_count; i++) {
+        door_end_visits(guard->houses[i], now_ms);
     }
 }
 
@@ -331,4 +331,11 @@ void guard_end(struct guard *guard)
         guard->zap = NULL;
     }
     departures_finish(&guard->departures);
+}
+
+void guard_forget(const struct guard *guard)
+{
+    for (uint32_t i = 0; i < guard->house_count; i++) {
+        door_forget(guard->houses[i]);
+    }
 }

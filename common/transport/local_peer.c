@@ -1,6 +1,8 @@
 /* Reads addresses, and asks the kernel for the socket at the other end of a connection. */
 #include "common/transport/local_peer.h"
 
+#include "common/security/security.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/inet_diag.h>
@@ -211,4 +213,23 @@ enum local_peer local_peer_find(int descriptor, int fd, uid_t *ret_user)
     }
     *ret_user = found.idiag_uid;
     return LOCAL_PEER_OTHER;
+}
+
+bool local_peer_read_name(const struct sockaddr *address, socklen_t size,
+                          char ret_name[LOCAL_PEER_NAME_BYTES])
+{
+    struct sockaddr_un un = {0};
+    size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+    if (address == NULL || size <= head || size > sizeof(un) || address->sa_family != AF_UNIX) {
+        return false;
+    }
+    memcpy(&un, address, size);
+    if (un.sun_path[0] != '\0') {
+        memcpy(ret_name, un.sun_path, sizeof(un.sun_path));
+        ret_name[sizeof(un.sun_path) - 1] = '\0';
+        return security_is_private_path(ret_name);
+    }
+    memcpy(ret_name, un.sun_path + 1, size - head);
+    ret_name[size - head] = '\0';
+    return strncmp(ret_name, SECURITY_NAME_PREFIX, strlen(SECURITY_NAME_PREFIX)) == 0;
 }

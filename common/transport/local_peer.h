@@ -1,4 +1,5 @@
-/* The other end of a tcp connection: its address, and whose it is if it is on this host.
+/* The other end of a tcp connection: its address, and whose it is if it is on this host. And the
+ * names of Unix sockets.
  *
  * The kernel knows both ends of a connection within a host, and tells any process whose the other
  * one is (sock_diag(7)). That takes some microseconds, however many connections there are. */
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 enum local_peer {
     LOCAL_PEER_UNKNOWN, // it is on another host, or the system does not tell
@@ -46,5 +48,11 @@ int local_peer_open(void);
 /* Of a connection that was accepted; `descriptor` may be -1. *ret_user is written for
  * LOCAL_PEER_OTHER. */
 enum local_peer local_peer_find(int descriptor, int fd, uid_t *ret_user);
+
+#define LOCAL_PEER_NAME_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
+
+/* The name of a Unix socket's address, an abstract one without its zero, if it is one of ours. */
+bool local_peer_read_name(const struct sockaddr *address, socklen_t size,
+                          char ret_name[LOCAL_PEER_NAME_BYTES]);
 
 #endif

@@ -115,6 +115,7 @@ void transport_destroy(struct transport *transport, int linger_ms)
     guard_end(&transport->guard);
     if (transport->context != NULL) {
         zmq_ctx_term(transport->context);
+        guard_forget(&transport->guard);
     }
     if (transport->wake_fd >= 0) {
         close(transport->wake_fd);

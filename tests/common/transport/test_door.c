@@ -223,7 +223,7 @@ static void the_oldest_that_says_nothing_makes_room_for_the_next(void **state)
     house_open(&house);
     invite(&house, &guests); // there is no room for more
     door_take_turned_away();
-    door_end_visits(house.fd, clock_now_ms() + DOOR_SETTLE_MS);
+    door_end_visits(door_house(house.fd), clock_now_ms() + DOOR_SETTLE_MS);
     door_admit(guests.taken[1]); // a member: there is room for one
     for (unsigned i = 0; i < COUNT; i++) {
         later[i] = house_visit(&house, 1, address);
@@ -412,12 +412,12 @@ static void who_says_nothing_for_long_is_sent_away_at_the_second_look(void **sta
     int guest = house_visit(&house, 1, address), elsewhere = house_visit(&other, 1, text);
     int fd = accept(house.fd, NULL, NULL), other_fd = accept(other.fd, NULL, NULL);
     uint64_t late_ms = clock_now_ms() + DOOR_VISIT_MS;
-    door_end_visits(house.fd, late_ms - DOOR_VISIT_MS / 2);
-    door_end_visits(house.fd, late_ms - DOOR_VISIT_MS / 2);
-    door_end_visits(house.fd, late_ms);
+    door_end_visits(door_house(house.fd), late_ms - DOOR_VISIT_MS / 2);
+    door_end_visits(door_house(house.fd), late_ms - DOOR_VISIT_MS / 2);
+    door_end_visits(door_house(house.fd), late_ms);
     assert_int_equal(recv(guest, &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);
-    door_end_visits(house.fd, late_ms + 1000);
+    door_end_visits(door_house(house.fd), late_ms + 1000);
     house_assert_closed(guest);
     assert_int_equal(recv(elsewhere, &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);
@@ -443,7 +443,7 @@ static void who_has_the_descriptor_of_one_that_has_gone_stays(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(dup2(pair[0], fd), fd); // closes it, which nobody has told yet
     for (unsigned i = 0; i < 3; i++) {
-        door_end_visits(house.fd, clock_now_ms() + DOOR_VISIT_MS + UINT64_C(1000) * i);
+        door_end_visits(door_house(house.fd), clock_now_ms() + DOOR_VISIT_MS + UINT64_C(1000) * i);
     }
     assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);

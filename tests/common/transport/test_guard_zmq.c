@@ -4,6 +4,7 @@
 #include "common/transport/door.h"
 #include "common/transport/transport.h"
 #include "tests/support/common/captured_log.h"
+#include "tests/support/common/house.h"
 #include "tests/support/common/insecure.h"
 #include "tests/support/common/strangers.h"
 
@@ -49,6 +50,11 @@ struct pair {
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
 };
 
+/* What a test that fails leaves open. */
+static struct {
+    struct transport *server, *client;
+} opened;
+
 static void open_server(struct pair *pair, const struct security *security, const char *endpoint)
 {
     *pair = (struct pair){0};
@@ -56,12 +62,14 @@ static void open_server(struct pair *pair, const struct security *security, cons
     assert_int_equal(transport_secure(pair->server, security != NULL ? security : &test_insecure),
                      STATUS_OK);
     assert_int_equal(transport_bind(pair->server, endpoint, pair->endpoint), STATUS_OK);
+    opened.server = pair->server;
 }
 
 /* Connects; what it has to say goes once it may. */
 static void open_client(struct pair *pair, const struct security *security)
 {
     assert_int_equal(transport_create(&pair->client), STATUS_OK);
+    opened.client = pair->client;
     assert_int_equal(transport_secure(pair->client, security != NULL ? security : &test_insecure),
                      STATUS_OK);
     assert_int_equal(transport_connect(pair->client, pair->endpoint, &pair->to_server), STATUS_OK);
@@ -71,13 +79,23 @@ static void open_client(struct pair *pair, const struct security *security)
 static void close_client(struct pair *pair)
 {
     transport_destroy(pair->client, 0);
-    pair->client = NULL;
+    pair->client = opened.client = NULL;
 }
 
 static void close_pair(struct pair *pair)
 {
     close_client(pair);
     transport_destroy(pair->server, 0);
+    opened.server = NULL;
+}
+
+/* A test that fails takes no other with it. */
+static int clear_up(void **state)
+{
+    transport_destroy(opened.client, 0);
+    transport_destroy(opened.server, 0);
+    opened.client = opened.server = NULL;
+    return captured_log_drop(state);
 }
 
 /* Lets both do what they have to, until the server has got a message: true. Or, unless `refused` is
@@ -103,6 +121,16 @@ static bool run_until(struct pair *pair, enum handshake handshake, uint64_t refu
     }
     fail_msg("neither a message nor a refusal came");
     return false;
+}
+
+/* Lets the server do what it has to until there are so many visitors. */
+static void await_visitors(struct pair *pair, uint32_t count)
+{
+    struct envelope envelope;
+    for (unsigned turn = 0; door_visitor_count() != count; turn++) {
+        assert_true(turn < TURNS_MAX);
+        assert_true(transport_receive(pair->server, TURN_MS, &envelope) != STATUS_OK);
+    }
 }
 
 static void assert_talks(struct pair *pair)
@@ -256,9 +284,7 @@ static void who_has_the_keys_and_goes_without_a_word_is_not_refused(void **state
             assert_true(transport_receive(pair.client, TURN_MS, &envelope) != STATUS_OK);
         }
         close_client(&pair);
-        while (door_visitor_count() > 0) {
-            assert_true(transport_receive(pair.server, TURN_MS, &envelope) != STATUS_OK);
-        }
+        await_visitors(&pair, 0);
         assert_int_equal(transport_refused_count(pair.server), has_keys ? 0 : 1);
         close_pair(&pair);
         const char *said = captured_log_end();
@@ -390,19 +416,57 @@ static void frames_above_the_limit_end_the_connection(void **state)
     close_pair(&pair);
 }
 
+/* One connection of the first transport has sent a message, one is silent, and both are there when
+ * it ends, so that nobody hears of their ends. */
+static void who_comes_after_a_transport_is_seen_at_its_descriptors(void **state)
+{
+    (void)state;
+    enum { GUESTS = 64 }; // at all descriptors that it can have had
+    struct pair pair;
+    struct house house;
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    int guests[GUESTS], fds[GUESTS];
+    uint64_t silent;
+    open_server(&pair, NULL, "tcp://127.0.0.1:*");
+    open_client(&pair, NULL);
+    assert_talks(&pair);
+    assert_int_equal(transport_connect(pair.client, pair.endpoint, &silent), STATUS_OK);
+    await_visitors(&pair, 1);
+    transport_destroy(pair.server, 0);
+    opened.server = NULL;
+    assert_int_equal(door_visitor_count(), 0);
+    close_client(&pair);
+    house_open(&house);
+    for (unsigned i = 0; i < GUESTS; i++) {
+        guests[i] = house_visit(&house, 1, address);
+        fds[i] = accept(house.fd, NULL, NULL);
+        assert_true(fds[i] >= 0);
+    }
+    for (unsigned i = 0; i < GUESTS; i++) {
+        assert_int_equal(door_leave(fds[i], text), DOOR_VISIT);
+        close(fds[i]);
+        close(guests[i]);
+    }
+    close(house.fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_jobs_keys_let_everybody_in),
-        cmocka_unit_test(an_allow_line_lets_in_one_more_client),
-        cmocka_unit_test(who_has_not_the_right_keys_is_told_and_counted),
-        cmocka_unit_test(strangers_are_refused_with_their_address_and_the_job_goes_on),
-        cmocka_unit_test(without_keys_noise_does_no_harm_either),
-        cmocka_unit_test(ipc_needs_no_keys_beside_tcp_that_does),
-        cmocka_unit_test(data_sockets_go_without_keys_once_they_are_left_in_clear),
-        cmocka_unit_test(over_tcp_nothing_goes_without_keys),
-        cmocka_unit_test(frames_above_the_limit_end_the_connection),
-        cmocka_unit_test(who_has_the_keys_and_goes_without_a_word_is_not_refused),
+        cmocka_unit_test_teardown(the_jobs_keys_let_everybody_in, clear_up),
+        cmocka_unit_test_teardown(an_allow_line_lets_in_one_more_client, clear_up),
+        cmocka_unit_test_teardown(who_has_not_the_right_keys_is_told_and_counted, clear_up),
+        cmocka_unit_test_teardown(strangers_are_refused_with_their_address_and_the_job_goes_on,
+                                  clear_up),
+        cmocka_unit_test_teardown(without_keys_noise_does_no_harm_either, clear_up),
+        cmocka_unit_test_teardown(ipc_needs_no_keys_beside_tcp_that_does, clear_up),
+        cmocka_unit_test_teardown(data_sockets_go_without_keys_once_they_are_left_in_clear,
+                                  clear_up),
+        cmocka_unit_test_teardown(over_tcp_nothing_goes_without_keys, clear_up),
+        cmocka_unit_test_teardown(frames_above_the_limit_end_the_connection, clear_up),
+        cmocka_unit_test_teardown(who_comes_after_a_transport_is_seen_at_its_descriptors, clear_up),
+        cmocka_unit_test_teardown(who_has_the_keys_and_goes_without_a_word_is_not_refused,
+                                  clear_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
