@@ -199,15 +199,16 @@ struct wire_collect {
 enum wire_wait_for { WIRE_WAIT_CHUNK, WIRE_WAIT_PARAMS, WIRE_WAIT_GRADIENTS, WIRE_WAIT_COUNT };
 
 /* The member that an idle one waits for, and for what; or, if is_broken, the one to which its data
- * connection was closed: that is no wait, and the sender may be computing. */
+ * connection was closed: that is no wait, and the sender may be computing. Messages that count are
+ * chunks, or SEED, PUSH, PULL and PARAMS. */
 struct wire_wait {
     enum member_role role; // of the one that it waits for
     uint32_t index;        // a worker among the job's processes, or a shard
     enum wire_wait_for what;
     uint64_t waited_ms;
-    uint64_t taken;        // chunks that have come from the awaited one since the phase began
-    uint32_t given_count;  // processes of the job; 0: it does not wait for a chunk
-    const uint64_t *given; // (given_count) chunks that went to each since the phase began; borrowed
+    uint64_t taken;        // messages that have come from the awaited one since the phase began
+    uint32_t given_count;  // processes of the job, or shards: whose role it waits for
+    const uint64_t *given; // (given_count) messages that went to each of them since; borrowed
     bool is_broken;        // then role, index and waited_ms alone count
 };
 

@@ -11,7 +11,8 @@ static uint32_t awaited_by(const struct blame_member *members, uint32_t count, u
 static bool has_lost(const struct blame_member *from, const struct blame_member *to,
                      uint32_t to_index)
 {
-    return to_index < from->given_count && from->given[to_index] > to->taken;
+    return to_index >= from->given_first && to_index - from->given_first < from->given_count &&
+           from->given[to_index - from->given_first] > to->taken;
 }
 
 struct blame blame_find(const struct blame_member *members, uint32_t count, uint32_t first)

@@ -2,9 +2,9 @@
  *
  * Each member says which one it waits for. A member that waits for another is innocent, so the
  * chain of waiting members leads to the one that waits for none, and that one is to blame. Where
- * it leads to two that wait for each other, the two do not reach each other. In a ring of workers,
- * each of which waits for the one before it, what they have sent and what has come shows where
- * something was lost: the chain ends where a member has sent more than has come.
+ * it leads to two that wait for each other, the two do not reach each other. In a circle, such as a
+ * ring of workers, each of which waits for the one before it, what they have sent and what has come
+ * shows where something was lost: the chain ends where a member has sent more than has come.
  *
  *     0 waits for 1, 1 for 2, 2 computes                       2
  *     0 waits for 1, 1 for 2, 2 for 1                          the pair 1 and 2
@@ -25,8 +25,8 @@
 struct blame_member {
     uint32_t awaits;       // whom it waits for; BLAME_NOBODY: it has something to do
     uint64_t taken;        // messages that have come from the one that it waits for
-    const uint64_t *given; // (given_count) those that it has sent to each of the first; or NULL
-    uint32_t given_count;
+    const uint64_t *given; // (given_count) those that it has sent to members from given_first on
+    uint32_t given_first, given_count;
 };
 
 struct blame {

@@ -341,7 +341,9 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     for (uint32_t i = 0; i < membership->server_count; i++) {
         uint32_t thread = i / generation->server_count, process = i % generation->server_count;
         struct slot *slot = &membership->servers[i];
+        uint64_t *given = slot->given;
         *slot = generation->servers[process];
+        slot->given = given;
         slot->number += thread * JOB_SERVERS_MAX;
         slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
     }

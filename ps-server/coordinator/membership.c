@@ -5,6 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Room in each slot for what it has sent to so many others. */
+static bool make_given(struct slot *slots, uint32_t count, uint32_t others)
+{
+    bool has_room = true;
+    for (uint32_t i = 0; i < count && has_room; i++) {
+        slots[i].given = calloc(others, sizeof(uint64_t));
+        has_room = slots[i].given != NULL;
+    }
+    return has_room;
+}
+
 enum status membership_init(struct membership *membership, uint32_t worker_count,
                             uint32_t server_count)
 {
@@ -18,26 +29,32 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
     for (uint32_t i = 0; i < worker_count; i++) {
         membership->workers[i].number = i;
     }
-    for (uint32_t i = 0; i < worker_count && worker_count <= MEMBERSHIP_GIVEN_MAX; i++) {
-        membership->workers[i].given = calloc(worker_count, sizeof(uint64_t));
-        if (membership->workers[i].given == NULL) {
-            membership_finish(membership);
-            return STATUS_NO_MEMORY;
-        }
-    }
     for (uint32_t i = 0; i < server_count; i++) {
         membership->servers[i].number = i;
+    }
+    uint32_t larger = worker_count > server_count ? worker_count : server_count;
+    bool has_room = worker_count > MEMBERSHIP_GIVEN_MAX ||
+                    (make_given(membership->workers, worker_count, larger) &&
+                     make_given(membership->servers, server_count, larger));
+    if (!has_room) {
+        membership_finish(membership);
+        return STATUS_NO_MEMORY;
     }
     return STATUS_OK;
 }
 
+static void free_slots(struct slot *slots, uint32_t count)
+{
+    for (uint32_t i = 0; slots != NULL && i < count; i++) {
+        free(slots[i].given);
+    }
+    free(slots);
+}
+
 void membership_finish(struct membership *membership)
 {
-    for (uint32_t i = 0; membership->workers != NULL && i < membership->worker_count; i++) {
-        free(membership->workers[i].given);
-    }
-    free(membership->workers);
-    free(membership->servers);
+    free_slots(membership->workers, membership->worker_count);
+    free_slots(membership->servers, membership->server_count);
     *membership = (struct membership){0};
 }
 
@@ -410,7 +427,9 @@ void slot_note_wait(const struct membership *membership, struct slot *slot,
     }
     slot->wait = *wait;
     slot->wait.given = slot->given;
-    bool has_given = slot->given != NULL && wait->given_count == membership->worker_count;
+    uint32_t others =
+        wait->role == ROLE_SERVER ? membership->server_count : membership->worker_count;
+    bool has_given = slot->given != NULL && wait->given_count == others;
     slot->wait.given_count = has_given ? wait->given_count : 0;
     if (has_given) {
         memcpy(slot->given, wait->given, wait->given_count * sizeof(*slot->given));

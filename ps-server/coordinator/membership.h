@@ -36,7 +36,7 @@ enum slot_state {
     SLOT_GONE,      // left or lost
 };
 
-#define MEMBERSHIP_GIVEN_MAX 512 // workers; of more, what each has sent to each is not kept
+#define MEMBERSHIP_GIVEN_MAX 512 // workers; of more, what members have sent to each is not kept
 
 struct slot {
     enum slot_state state;
@@ -76,7 +76,7 @@ struct slot {
     // The member that it waits for, as its last heartbeat says.
     bool is_waiting;
     struct wire_wait wait; // its `given` is `given`
-    uint64_t *given;       // (worker_count) owned; NULL where workers are too many for that
+    uint64_t *given;       // to each worker, or each shard; owned; NULL where workers are too many
 
     // The member to which its data connection was closed, as a heartbeat has said.
     bool has_broken;

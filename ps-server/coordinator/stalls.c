@@ -62,11 +62,12 @@ static struct blame_member blame_member_of(const struct membership *membership,
                                            const struct slot *slot)
 {
     const struct wire_wait *wait = &slot->wait;
-    uint32_t offset = wait->role == ROLE_SERVER ? membership->worker_count : 0;
+    uint32_t offset = wait->role == ROLE_SERVER ? membership->worker_count : 0; // also of `given`
     return (struct blame_member){
         .awaits = slot->is_waiting ? offset + wait->index : BLAME_NOBODY,
         .taken = wait->taken,
         .given = wait->given,
+        .given_first = offset,
         .given_count = slot->is_waiting ? wait->given_count : 0,
     };
 }

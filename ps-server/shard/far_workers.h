@@ -1,4 +1,6 @@
-/* The workers of a shard. For those behind a network, answers are paced and pushes need credits. */
+/* The workers of a shard. For those behind a network, answers are paced and pushes need credits. Of
+ * all it is counted what has come and what was sent, by which a lost message is found
+ * (common/plan/blame.h). */
 #ifndef PS_SERVER_SHARD_FAR_WORKERS_H
 #define PS_SERVER_SHARD_FAR_WORKERS_H
 
@@ -12,6 +14,10 @@ struct far_workers {
     struct callers callers;
     struct pacer *pacer;
     struct credits credits;
+
+    // (processes) Messages of the phase; owned.
+    uint64_t *taken; // SEED, PUSH and PULL that have come from each
+    uint64_t *given; // PARAMS that went to each
 };
 
 /* Zeroed is fine for destroy, also after a failure. */
@@ -20,6 +26,12 @@ enum status far_workers_create(struct channel *channel, const struct job *job,
 
 /* After its channel. */
 void far_workers_destroy(struct far_workers *far);
+
+/* A phase begins: nothing has come of it. */
+void far_workers_begin_phase(struct far_workers *far);
+
+/* A message of a worker has come that counts. */
+void far_workers_note_taken(struct far_workers *far, uint32_t rank);
 
 /* Answers a worker, near or far: as channel_send. Values that stay as they are until they have been
  * read may wait for their turn; others are copied now. */

@@ -169,6 +169,7 @@ static enum status prepare(struct service *service, const struct phase *phase,
     if (status != STATUS_OK) {
         return status;
     }
+    far_workers_begin_phase(&service->far);
     bool is_level = !phase->is_unsynchronised && config->backup == 0;
     return credits_begin(&service->far.credits, config->workers, config->layout.bucket_count,
                          is_level);

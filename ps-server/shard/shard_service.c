@@ -123,6 +123,7 @@ static enum status take_data(struct service *service, const struct message *mess
     if (!callers_are(&service->far.callers, message->rank, envelope->peer)) {
         return STATUS_DENIED;
     }
+    far_workers_note_taken(&service->far, message->rank);
     enum status status = answer_encoder_decode(&service->answer_encoder, &decoded, envelope);
     if (status != STATUS_OK) {
         return status;
@@ -231,15 +232,21 @@ static enum status receive(struct service *service, struct envelope *envelope,
 static void tick(struct service *service, uint64_t now_ms)
 {
     uint64_t version = service->shard != NULL ? shard_version(service->shard) : 0;
-    struct wire_wait wait = {.role = ROLE_WORKER, .what = WIRE_WAIT_GRADIENTS, .taken = version};
+    const struct far_workers *far = &service->far;
+    struct wire_wait wait = {.role = ROLE_WORKER, .what = WIRE_WAIT_GRADIENTS};
     uint32_t rank, process;
     if (member_is_due(&service->member, now_ms)) {
         if (service->shard != NULL &&
-            callers_take_departed(&service->far.callers, service->departures, &process)) {
+            callers_take_departed(&far->callers, service->departures, &process)) {
             member_note_broken(&service->member, ROLE_WORKER, process, now_ms);
         }
         bool is_waiting = service->shard != NULL && shard_awaits(service->shard, &rank);
-        wait.index = is_waiting ? carriers_process(job_carriers(&service->job), rank) : 0;
+        if (is_waiting) {
+            wait.index = carriers_process(far->callers.carriers, rank);
+            wait.taken = far->taken[wait.index];
+            wait.given = far->given;
+            wait.given_count = far->callers.carriers.processes;
+        }
         member_note_wait(&service->member, is_waiting ? &wait : NULL, now_ms);
     }
     service_prepare_alone(service);

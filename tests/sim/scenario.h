@@ -16,6 +16,8 @@
  *                     servers end or stand still; so does each of those workers
  *     it is frugal    workers that had no such fault are not lost, and a job that completes has
  *                     enough left; who comes makes it repeat no step that it has a copy of
+ *     it sees         where members wait for each other in a circle, it finds the two that do not
+ *                     reach each other
  *
  * Some jobs write checkpoints, to a disk that may be full, fail or become read-only, and when the
  * job has ended, may lose what was not synced, or be damaged. Then the job is resumed. That
@@ -31,7 +33,7 @@
  *
  * A worker that was stopped or cut off and comes back may have been lost meanwhile. It joins the
  * job again then, or ends with an error. Of two workers that do not reach each other, and both
- * reach the coordinator, one is lost, and no third one. */
+ * reach the coordinator, one is lost, and no third one; of a worker and a server, the worker. */
 #ifndef TESTS_SIM_SCENARIO_H
 #define TESTS_SIM_SCENARIO_H
 

@@ -36,6 +36,11 @@ static struct {
 #define KILL_APART_NS  (MS_NS / 20)
 #define KILLS          500
 
+// Moments of a job whose workers wait for the pushes of others.
+#define CUTS_BEGIN_NS (105 * MS_NS)
+#define CUT_APART_NS  (MS_NS / 2)
+#define CUTS          1500
+
 static uint64_t number_of(const char *variable, uint64_t otherwise)
 {
     const char *text = getenv(variable);
@@ -161,6 +166,43 @@ static void a_worker_that_is_lost_at_the_end_does_not_make_the_job_go_on_from_th
     run_all(lose_one_at_the_end, 0, KILLS);
 }
 
+/* Workers that push in an order, one of which and a server do not reach each other from some moment
+ * on, in both directions or in one. Then waits may go round, and a third worker, which waits for
+ * messages of the two, is innocent. */
+static struct scenario cut_one_from_a_server(uint64_t number)
+{
+    static const enum fault_kind kinds[] = {FAULT_CUT, FAULT_ONE_WAY, FAULT_ONE_WAY};
+    struct scenario scenario = {
+        .seed = number,
+        .shape = {.mode = "ps-async",
+                  .order = "seeded:constant:2",
+                  .workers = 4,
+                  .servers = 2,
+                  .steps = 4,
+                  .value_count = 24,
+                  .bucket_count = 3,
+                  .compute_ns = MS_NS,
+                  .lost_after = SCENARIO_LOST_AFTER,
+                  .redeals = true,
+                  .min_workers = 3},
+        .costs = {.latency_ns = MS_NS, .jitter_ns = MS_NS, .near_ns = 1000},
+        .fault_count = 1,
+    };
+    uint32_t worker = scenario.shape.servers + (uint32_t)(number / 3 % scenario.shape.workers);
+    scenario.faults[0] = (struct fault){.kind = kinds[number % 3],
+                                        .process = number % 3 == 2 ? 1 : worker,
+                                        .other = number % 3 == 2 ? worker : 1,
+                                        .time_ns = CUTS_BEGIN_NS + number / 12 * CUT_APART_NS,
+                                        .duration_ns = SCENARIO_FOR_GOOD_NS};
+    return scenario;
+}
+
+static void of_a_worker_and_a_server_that_do_not_reach_each_other_no_third_one_is_lost(void **state)
+{
+    (void)state;
+    run_all(cut_one_from_a_server, 0, CUTS);
+}
+
 /* A job whose workers take longer for a step than it may last does not end, whatever is left out of
  * it. It keeps as many workers as it needs to begin. */
 static void a_scenario_is_made_as_small_as_a_job_can_be(void **state)
@@ -184,6 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_scenario_of_faults_breaks_a_promise),
         cmocka_unit_test(a_worker_that_is_lost_at_the_end_does_not_make_the_job_go_on_from_there),
+        cmocka_unit_test(
+            of_a_worker_and_a_server_that_do_not_reach_each_other_no_third_one_is_lost),
         cmocka_unit_test(a_scenario_is_made_as_small_as_a_job_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

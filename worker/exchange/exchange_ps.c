@@ -43,6 +43,7 @@ static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_
         .span = ps_part_of(exchange, bucket, shard),
     };
     ps_of(exchange)->shards[shard].is_pulled[bucket] = true;
+    ps_of(exchange)->given[shard]++;
     return ps_send_to_shard(exchange, shard, &pull);
 }
 
@@ -95,6 +96,7 @@ static enum status send_push(struct exchange *exchange, uint32_t bucket, uint32_
         .span = ps_part_of(exchange, bucket, shard),
     };
     encoder_encode(&ps_of(exchange)->encoders[turn.index], grads, &push);
+    ps_of(exchange)->given[shard]++;
     if (!ps_of(exchange)->shards[shard].is_far) {
         return exchange_send(exchange, lanes_of_bucket(lanes, bucket), &push);
     }
@@ -345,7 +347,7 @@ static enum status take_params(struct exchange *exchange, const struct message *
 {
     struct ps_shard *state = &ps_of(exchange)->shards[shard];
     state->is_pulled[message->bucket] = false;
-    ps_of(exchange)->answer_count++;
+    state->taken++;
     state->params_version = message->params_version;
     uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
     bool is_watched = ps_of(exchange)->delivered != NULL && message->vector == 0;
@@ -383,7 +385,9 @@ static bool ps_awaits(const struct exchange *exchange, struct wire_wait *ret_wai
                 *ret_wait = (struct wire_wait){.role = ROLE_SERVER,
                                                .index = shard,
                                                .what = WIRE_WAIT_PARAMS,
-                                               .taken = ps->answer_count};
+                                               .taken = ps->shards[shard].taken,
+                                               .given_count = ps->shard_count,
+                                               .given = ps->given};
                 return true;
             }
         }

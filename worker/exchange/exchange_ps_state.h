@@ -20,6 +20,7 @@ struct ps_shard {
     bool *is_pulled;             // (bucket_count) asked for and not here yet; owned
     uint64_t params_version;     // of the parameters that came last; 0: it does not say
     bool is_late;                // it has dropped the last gradient
+    uint64_t taken;              // PARAMS that have come from it
 };
 
 struct ps {
@@ -29,12 +30,12 @@ struct ps {
     struct pacer *pacer;     // of pushes over a network
     struct ps_shard *shards; // (shard_count), owned
     uint32_t shard_count;
-    bool is_open;          // shards can be sent to: where a device has the vectors, they have to
-                           // reach them first
-    uint32_t ready_count;  // buckets of this step that backward has completed, in their order
-    uint64_t answer_count; // with parameters, that have come
+    bool is_open;         // shards can be sent to: where a device has the vectors, they have to
+                          // reach them first
+    uint32_t ready_count; // buckets of this step that backward has completed, in their order
     struct delivered *delivered; // of what is watched; NULL: nothing; owned
     uint64_t *missing_counts;    // per bucket: floats of the next step's parameters still to come
+    uint64_t *given;             // (shard_count) SEED, PUSH and PULL that went to each; owned
 };
 
 static inline struct ps *ps_of(struct exchange *exchange)

@@ -22,6 +22,7 @@ void ps_destroy(struct exchange *exchange)
     }
     free(ps->shards);
     free(ps->missing_counts);
+    free(ps->given);
     delivered_destroy(ps->delivered);
     free(ps);
 }
@@ -54,7 +55,8 @@ static enum status create_shards(struct ps *ps, const struct exchange_options *o
     uint32_t bucket_count = options->layout->bucket_count;
     ps->missing_counts = calloc(bucket_count, sizeof(*ps->missing_counts));
     ps->shards = calloc((size_t)options->peer_count + 1, sizeof(*ps->shards));
-    if (ps->missing_counts == NULL || ps->shards == NULL) {
+    ps->given = calloc((size_t)options->peer_count + 1, sizeof(*ps->given));
+    if (ps->missing_counts == NULL || ps->shards == NULL || ps->given == NULL) {
         return STATUS_NO_MEMORY;
     }
     ps->shard_count = options->peer_count;
@@ -141,6 +143,7 @@ static enum status send_seed(struct exchange *exchange, uint32_t shard, uint32_t
             .span = part,
             .values = values + part.offset,
         };
+        ps_of(exchange)->given[shard]++;
         enum status status = options->device == NULL ? ps_send_to_shard(exchange, shard, &seed)
                                                      : lend_to_shard(exchange, shard, &seed);
         if (status != STATUS_OK) {

@@ -44,7 +44,7 @@ static void a_ring_is_broken_where_less_has_come_than_was_sent(void **state)
         struct blame_member members[4];
         for (uint32_t i = 0; i < 4; i++) {
             given[i][(i + 1) % 4] = 7;
-            members[i] = (struct blame_member){(i + 3) % 4, 7, given[i], 4};
+            members[i] = (struct blame_member){(i + 3) % 4, 7, given[i], 0, 4};
         }
         members[broken].taken = 5;
         for (uint32_t first = 0; first < 4; first++) {
@@ -68,6 +68,30 @@ static void what_was_lost_on_the_way_counts_before_who_waits_for_nobody(void **s
     expect(blame_find(members, 3, 1), 1, 2, false);
 }
 
+/* 0 and 1 are workers, 2 and 3 servers. Each waits for the next in 0, 3, 1, 2, 0. Workers say what
+ * they have sent to servers, and servers what they have sent to workers. */
+static void a_circle_of_two_roles_is_broken_where_less_has_come_than_was_sent(void **state)
+{
+    (void)state;
+    static const uint32_t circle[] = {0, 3, 1, 2};
+    for (uint32_t broken = 0; broken < 4; broken++) {
+        uint64_t given[4][2] = {{7, 7}, {7, 7}, {7, 7}, {7, 7}};
+        struct blame_member members[4];
+        for (uint32_t i = 0; i < 4; i++) {
+            uint32_t member = circle[i];
+            members[member] =
+                (struct blame_member){circle[(i + 1) % 4], 7, given[member], member < 2 ? 2 : 0, 2};
+        }
+        for (uint32_t first = 0; first < 4; first++) {
+            assert_false(blame_find(members, 4, first).is_known);
+        }
+        members[circle[broken]].taken = 6;
+        for (uint32_t first = 0; first < 4; first++) {
+            expect(blame_find(members, 4, first), circle[broken], circle[(broken + 1) % 4], true);
+        }
+    }
+}
+
 static void members_that_do_not_exist_are_waited_for_by_nobody(void **state)
 {
     (void)state;
@@ -83,6 +107,7 @@ int main(void)
         cmocka_unit_test(a_chain_leads_to_the_one_that_waits_for_nobody),
         cmocka_unit_test(two_that_wait_for_each_other_are_a_pair),
         cmocka_unit_test(a_ring_is_broken_where_less_has_come_than_was_sent),
+        cmocka_unit_test(a_circle_of_two_roles_is_broken_where_less_has_come_than_was_sent),
         cmocka_unit_test(what_was_lost_on_the_way_counts_before_who_waits_for_nobody),
         cmocka_unit_test(members_that_do_not_exist_are_waited_for_by_nobody),
     };

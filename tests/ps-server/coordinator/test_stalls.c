@@ -122,34 +122,73 @@ static void open_with_servers(struct story *story, uint32_t workers, uint32_t se
     story->job.stall_fail = 20;
 }
 
+/* Two workers and two servers, in this order, that are heard until --stall-fail. */
+static void wait_until_it_fails(struct story *story, const struct wire_wait waits[4])
+{
+    static const uint64_t peers[] = {1, 2, 10, 11};
+    for (uint64_t now_ms = 500; now_ms <= 21000; now_ms += 500) {
+        for (uint32_t i = 0; i < 4; i++) {
+            const struct message heartbeat = {
+                .kind = MESSAGE_HEARTBEAT, .step = 3, .wait = &waits[i]};
+            story_give(story, peers[i], heartbeat, now_ms);
+        }
+        coordinator_tick(&story->coordinator, now_ms, 0);
+    }
+}
+
 /* In an order of pushes, each of two servers waits for a worker that waits for the other server. A
  * message was lost in one of four places, and the two that wait there are innocent. */
+static const struct wire_wait circle[] = {
+    {.role = ROLE_SERVER, .index = 1, .what = WIRE_WAIT_PARAMS},
+    {.role = ROLE_SERVER, .index = 0, .what = WIRE_WAIT_PARAMS},
+    {.role = ROLE_WORKER, .index = 0, .what = WIRE_WAIT_GRADIENTS},
+    {.role = ROLE_WORKER, .index = 1, .what = WIRE_WAIT_GRADIENTS},
+};
+
 static void of_a_circle_with_servers_nobody_is_named_alone(void **state)
 {
     (void)state;
     struct story story;
     open_with_servers(&story, 2, 2);
-    static const uint64_t peers[] = {1, 2, 10, 11};
-    const struct wire_wait waits[] = {
-        {.role = ROLE_SERVER, .index = 1, .what = WIRE_WAIT_PARAMS},
-        {.role = ROLE_SERVER, .index = 0, .what = WIRE_WAIT_PARAMS},
-        {.role = ROLE_WORKER, .index = 0, .what = WIRE_WAIT_GRADIENTS},
-        {.role = ROLE_WORKER, .index = 1, .what = WIRE_WAIT_GRADIENTS},
-    };
-    for (uint64_t now_ms = 500; now_ms <= 21000; now_ms += 500) {
-        for (uint32_t i = 0; i < 4; i++) {
-            const struct message heartbeat = {
-                .kind = MESSAGE_HEARTBEAT, .step = 3, .wait = &waits[i]};
-            story_give(&story, peers[i], heartbeat, now_ms);
-        }
-        coordinator_tick(&story.coordinator, now_ms, 0);
-    }
+    wait_until_it_fails(&story, circle);
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
     expect(story.coordinator.reason, "members wait for each other, and nothing shows where a "
                                      "message was lost: ");
     expect(story.coordinator.reason, "worker 0 waits for server 1, which waits for worker 1");
     expect(story.transcript.last_error, "members wait for each other");
     coordinator_finish(&story.coordinator);
+}
+
+/* Each says what it has sent to both members of the other role, and what has come from the one that
+ * it waits for. */
+static void where_a_message_was_lost_in_a_circle_with_servers_the_two_are_named(void **state)
+{
+    (void)state;
+    static const uint64_t given[] = {9, 9};
+    static const char *const pairs[] = {
+        "worker 0 (host node) and server 1 (host node) do not reach each other: worker 0 has",
+        "worker 1 (host node) and server 0 (host node) do not reach each other: worker 1 has",
+        "worker 0 (host node) and server 0 (host node) do not reach each other: server 0 has",
+        "worker 1 (host node) and server 1 (host node) do not reach each other: server 1 has",
+    };
+    for (uint32_t broken = 0; broken < 4; broken++) {
+        struct story story;
+        struct wire_wait waits[4];
+        open_with_servers(&story, 2, 2);
+        story.job.on_loss = ON_LOSS_REDEAL;
+        for (uint32_t i = 0; i < 4; i++) {
+            waits[i] = circle[i];
+            waits[i].taken = i == broken ? 8 : 9;
+            waits[i].given = given;
+            waits[i].given_count = 2;
+        }
+        wait_until_it_fails(&story, waits);
+        assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
+        expect(story.coordinator.reason, pairs[broken]);
+        assert_int_equal(story.coordinator.membership.workers[broken % 2].state, SLOT_GONE);
+        assert_int_equal(story.coordinator.workers_lost, 1);
+        coordinator_finish(&story.coordinator);
+    }
 }
 
 /* A worker that waits for one of the circle is not of it. */
@@ -391,6 +430,7 @@ int main(void)
         cmocka_unit_test(the_one_that_computes_is_named_with_one_that_waits_for_it),
         cmocka_unit_test(of_two_that_do_not_reach_each_other_the_higher_number_goes),
         cmocka_unit_test(of_a_circle_with_servers_nobody_is_named_alone),
+        cmocka_unit_test(where_a_message_was_lost_in_a_circle_with_servers_the_two_are_named),
         cmocka_unit_test(a_circle_is_told_from_one_of_its_members_on),
         cmocka_unit_test(what_names_nobody_counts_as_nothing),
         cmocka_unit_test(one_that_leaves_before_a_step_of_others_ends_the_job),
