@@ -102,11 +102,9 @@ static void print_memory(const struct session *session, const struct job *job)
     json_t *tried = json_loads(session->preflight.line, 0, &error);
     double bytes = json_number_value(json_object_get(tried, "memory_bytes"));
     double copy = json_number_value(json_object_get(tried, "copy_bytes"));
-    uint32_t processes = job_carriers(job).processes;
     const char *device = json_string_value(json_object_get(tried, "device"));
     if (bytes > 0 && device != NULL && strcmp(device, "cuda") != 0) { // which has its own
-        printf("memory: about %.0f MiB of its own in ", bytes / (1 << 20));
-        printf(processes == 1 ? "the worker" : "each of %u worker processes", processes);
+        printf("memory: about %.0f MiB of its own for each worker process", bytes / (1 << 20));
         if (job_may_redeal(job)) {
             printf(", and up to %.0f MiB of copies for losses in the coordinator",
                    COPIES * copy / (1 << 20));

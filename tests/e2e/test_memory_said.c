@@ -29,7 +29,7 @@ static double said_mib(const char *const *args)
     const char *line = strstr(program_output(&run), said);
     assert_non_null(line);
     double mib = strtod(line + strlen(said), &end);
-    assert_int_equal(strncmp(end, " MiB of its own in", 18), 0);
+    assert_int_equal(strncmp(end, " MiB of its own for each", 24), 0);
     programs_remove_folder(folder);
     return mib;
 }
