@@ -360,7 +360,6 @@ static void what_is_too_much_to_wait_is_named(void **state)
     close_record(&record);
 }
 
-/* The thread takes something from the queue at the moment at which it is full. */
 static void a_disk_that_is_back_just_then_is_no_lack_of_memory(void **state)
 {
     (void)state;
@@ -368,6 +367,7 @@ static void a_disk_that_is_back_just_then_is_no_lack_of_memory(void **state)
     open_record(&record, false);
     unsigned most = fill(&record, UINT32_MAX);
     sem_post(&record.go);
+    assert_int_equal(recorder_settle(record.recorder, PATIENCE_MS), STATUS_IO);
     close_record(&record);
     open_record(&record, false);
     assert_int_equal(fill(&record, most), most);
