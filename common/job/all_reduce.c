@@ -4,9 +4,9 @@
 #include "common/plan/halving_plan.h"
 
 #include <assert.h>
+#include <math.h>
 
 #define NS_PER_SECOND 1e9
-#define FLOATS_MAX    (UINT64_C(1) << 38) // of a limit that was worked out
 
 // The ring is left for what takes at most this share of its time.
 #define WORTH 0.9
@@ -61,12 +61,14 @@ enum all_reduce all_reduce_widest(const struct all_reduce_limits *limits)
     return limits->halving_floats_max > 0 ? ALL_REDUCE_HALVING : ALL_REDUCE_RING;
 }
 
-/* A straight line over the bytes of a bucket. */
+/* What a bucket takes, see all_reduce.h. */
 struct cost {
-    double seconds, seconds_per_byte;
+    double waits_s;    // of messages that are waited for, one after the other
+    double further_s;  // of those beside
+    double messages_s; // all of them, handled one after the other
+    double byte_s;     // each byte of the bucket
 };
 
-/* See all_reduce.h. */
 static struct cost cost_of(enum all_reduce algorithm, uint32_t workers,
                            const struct all_reduce_path *path)
 {
@@ -74,50 +76,48 @@ static struct cost cost_of(enum all_reduce algorithm, uint32_t workers,
     double latency = (double)path->latency_ns / NS_PER_SECOND;
     double message = (double)path->message_ns / NS_PER_SECOND;
     double others = workers - 1.0;
-    double waits = 2 * others, messages = 0, pieces = 2 * others;
-    if (algorithm == ALL_REDUCE_DIRECT) {
-        waits = 2;
-        messages = 2 * (others - 1);
-    } else if (algorithm == ALL_REDUCE_HALVING) {
-        waits = halving_hop_count(workers);
+    double waits = 2 * others, messages = 2 * others, pieces = 2 * others;
+    if (algorithm == ALL_REDUCE_HALVING) {
+        waits = messages = halving_hop_count(workers);
         pieces = halving_value_count(workers) + others;
+    } else if (algorithm == ALL_REDUCE_DIRECT) {
+        waits = 2;
     }
-    return (struct cost){waits * latency + messages * message,
-                         pieces / workers / (double)path->bandwidth};
+    return (struct cost){.waits_s = waits * latency,
+                         .further_s = (messages - waits) * message,
+                         .messages_s = messages * message,
+                         .byte_s = pieces / workers / (double)path->bandwidth};
 }
 
-/* The number of floats up to which `cost` is the lower one. 0: never. */
-static uint64_t floats_below(struct cost cost, struct cost other)
+static double last_bucket_s(const struct cost *cost, double bytes)
 {
-    if (cost.seconds >= other.seconds) {
-        return 0; // none of ours begins above another and gains on it
-    }
-    double slope = cost.seconds_per_byte - other.seconds_per_byte;
-    double bytes = slope > 0 ? (other.seconds - cost.seconds) / slope : (double)UINT64_MAX;
-    return bytes < (double)(FLOATS_MAX * sizeof(float)) ? (uint64_t)bytes / sizeof(float)
-                                                        : FLOATS_MAX;
+    return cost->waits_s + fmax(cost->further_s, bytes * cost->byte_s);
 }
 
-struct all_reduce_limits all_reduce_choose(uint32_t workers, bool may_meet,
-                                           const struct all_reduce_path *path)
+/* So many buckets of one size. */
+static double step_s(const struct cost *cost, uint32_t buckets, double bytes)
 {
-    if (workers <= 2 || path->bandwidth == 0) {
-        return (struct all_reduce_limits){0}; // two do the same in each of them
+    return last_bucket_s(cost, bytes) +
+           (buckets - 1.0) * fmax(cost->messages_s, bytes * cost->byte_s);
+}
+
+enum all_reduce all_reduce_choose(const struct all_reduce_load *load,
+                                  const struct all_reduce_path *path)
+{
+    uint32_t workers = load->workers, buckets = load->buckets;
+    if (workers <= 2 || buckets == 0 || path->bandwidth == 0) {
+        return ALL_REDUCE_RING; // two do the same in each of them
     }
-    struct cost ring = cost_of(ALL_REDUCE_RING, workers, path);
-    struct cost halving = cost_of(ALL_REDUCE_HALVING, workers, path);
-    struct cost direct = cost_of(ALL_REDUCE_DIRECT, workers, path);
-    ring.seconds *= WORTH;
-    ring.seconds_per_byte *= WORTH;
-    struct all_reduce_limits limits = {.halving_floats_max = floats_below(halving, ring)};
-    if (may_meet) {
-        uint64_t below_direct = floats_below(halving, direct);
-        limits.direct_floats_max = floats_below(direct, ring);
-        limits.halving_floats_max =
-            below_direct < limits.halving_floats_max ? below_direct : limits.halving_floats_max;
+    double bytes = (double)load->floats * sizeof(float) / buckets;
+    const struct cost ring = cost_of(ALL_REDUCE_RING, workers, path);
+    const struct cost direct = cost_of(ALL_REDUCE_DIRECT, workers, path);
+    const struct cost halving = cost_of(ALL_REDUCE_HALVING, workers, path);
+    bool is_direct =
+        load->may_meet && last_bucket_s(&direct, bytes) <= WORTH * last_bucket_s(&ring, bytes);
+    double best_s =
+        is_direct ? step_s(&direct, buckets, bytes) : WORTH * step_s(&ring, buckets, bytes);
+    if (load->may_halve && step_s(&halving, buckets, bytes) < best_s) {
+        return ALL_REDUCE_HALVING;
     }
-    if (limits.direct_floats_max <= limits.halving_floats_max) {
-        limits.direct_floats_max = 0; // no bucket takes it, so workers need not all connect
-    }
-    return limits;
+    return is_direct ? ALL_REDUCE_DIRECT : ALL_REDUCE_RING;
 }

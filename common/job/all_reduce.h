@@ -55,24 +55,41 @@ enum all_reduce all_reduce_widest(const struct all_reduce_limits *limits);
 /* The path between two workers, as measured. */
 struct all_reduce_path {
     uint64_t latency_ns; // of a message, one way
-    uint64_t message_ns; // of each further one that a worker sends and receives meanwhile
+    uint64_t message_ns; // of each further one that a worker sends and receives meanwhile, both
     uint64_t bandwidth;  // bytes per second
 };
 
-/* Chooses the algorithm that takes the least time for each size of buckets. An all-reduce of S
+/* What a step adds up, and among whom. */
+struct all_reduce_load {
+    uint32_t workers;
+    uint32_t buckets;
+    uint64_t floats; // of all buckets
+    bool may_meet;   // all workers may connect to all, as direct needs
+    bool may_halve;  // halving and doubling are possible
+};
+
+/* Chooses the algorithm by which all buckets of a step take the least time. Of several algorithms
+ * in one step, the flows would share links, and each keep the others waiting. An all-reduce of S
  * bytes by messages is reckoned to take L for each message that is waited for after another one, g
  * for each that a worker sends and receives beside those, and the time for what goes out of each
  * worker (the model of latency, gap and bandwidth of Culler et al. 1993, LogP, and of Alexandrov et
- * al. 1995, LogGP). With K and P(N) as in halving_plan.h:
+ * al. 1995, LogGP). Messages beside those that are waited for, and bytes, are on their way
+ * together, so that the longer of both counts. With K and P(N) as in halving_plan.h:
  *
- *     ring                2(N-1) L                  + 2(N-1)/N       S/B
- *     direct              2 L + 2(N-2) g            + 2(N-1)/N       S/B
- *     halving-doubling    2K L                      + (P(N)+N-1)/N   S/B
+ *     ring                2(N-1) L     + 2(N-1)/N S/B
+ *     direct              2 L          + the longer of 2(N-2) g and 2(N-1)/N S/B
+ *     halving-doubling    2K L         + (P(N)+N-1)/N S/B
  *
- * Additions and copies are left out. The ring is left only for what saves a tenth of its time: no
- * worker has more than one sender in it, and none sends more.
- * may_meet: all workers may connect to all, as direct needs. */
-struct all_reduce_limits all_reduce_choose(uint32_t workers, bool may_meet,
-                                           const struct all_reduce_path *path);
+ * That is the last bucket of a step, which nothing hides. Those before it are on their way
+ * together. Their waits overlap, but a worker handles one message at a time, and its link carries
+ * one byte after the other. So each of them adds its bytes, as above, or its messages, if these
+ * take longer: 2(N-1) g by ring and directly, 2K g by halving-doubling.
+ *
+ * Buckets are taken for equally large. Additions and copies are left out, and so is what backward
+ * hides, which nobody knows before the job begins. Ring and direct differ in the last bucket alone:
+ * of that, direct has to save a tenth. So has halving-doubling of a step by rings: in a ring no
+ * worker has more than one sender, and none sends more. */
+enum all_reduce all_reduce_choose(const struct all_reduce_load *load,
+                                  const struct all_reduce_path *path);
 
 #endif

@@ -50,37 +50,52 @@ static enum status choose_transport(struct course *course)
     return STATUS_OK;
 }
 
-/* What a worker would measure of the way to another. */
-static struct all_reduce_limits find_limits(const struct course *course)
+/* What a worker would measure of the way to another (probe.h). A further message is sent and
+ * received; values of a large one are handled at one end, go their way, and are handled at the
+ * other. */
+static struct all_reduce_path find_path(const struct course *course)
 {
-    uint32_t workers = course->job->workers;
-    struct all_reduce_path path = {.message_ns = (uint64_t)(course->costs->message_s * 1e9)};
+    const struct costs *costs = course->costs;
     struct network_route route;
     double bandwidth = 0;
-    uint64_t all = course->layout.value_count;
-    switch (course->job->all_reduce) {
-    case ALL_REDUCE_CHOICE_HALVING:
-        return (struct all_reduce_limits){.halving_floats_max = all};
-    case ALL_REDUCE_CHOICE_DIRECT:
-        return (struct all_reduce_limits){.direct_floats_max = all};
-    case ALL_REDUCE_CHOICE_RING:
-    case ALL_REDUCE_CHOICE_NCCL:
-        return (struct all_reduce_limits){0};
-    case ALL_REDUCE_CHOICE_AUTO:
-        break;
-    }
-    if (workers < 2) {
-        return (struct all_reduce_limits){0};
-    }
-    network_find_route(course->network, course->hosts[0], course->hosts[workers - 1], &route);
+    network_find_route(course->network, course->hosts[0], course->hosts[course->job->workers - 1],
+                       &route);
     bandwidth = route.flow_bandwidth;
     for (uint32_t i = 0; i < route.link_count; i++) {
         double own = network_free(&course->network->links[route.links[i]]);
         bandwidth = own > 0 && (bandwidth <= 0 || own < bandwidth) ? own : bandwidth;
     }
-    path.latency_ns = (uint64_t)(route.latency_s * 1e9) + 2 * path.message_ns;
-    path.bandwidth = bandwidth > 0 ? (uint64_t)bandwidth : UINT64_MAX;
-    return all_reduce_choose(workers, workers <= ALL_REDUCE_DIRECT_MAX, &path);
+    double byte_s = (bandwidth > 0 ? 1 / bandwidth : 0) +
+                    (costs->message_bandwidth > 0 ? 2 / costs->message_bandwidth : 0);
+    return (struct all_reduce_path){.latency_ns =
+                                        (uint64_t)((route.latency_s + 2 * costs->message_s) * 1e9),
+                                    .message_ns = (uint64_t)(2 * costs->message_s * 1e9),
+                                    .bandwidth = byte_s > 0 ? (uint64_t)(1 / byte_s) : UINT64_MAX};
+}
+
+/* As ps-server/coordinator/topology.c decides it. */
+static enum all_reduce find_algorithm(const struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    const struct all_reduce_load load = {.workers = workers,
+                                         .buckets = course->layout.bucket_count,
+                                         .floats = course->layout.value_count,
+                                         .may_meet = workers <= ALL_REDUCE_DIRECT_MAX,
+                                         .may_halve = true};
+    switch (course->job->all_reduce) {
+    case ALL_REDUCE_CHOICE_HALVING:
+        return ALL_REDUCE_HALVING;
+    case ALL_REDUCE_CHOICE_DIRECT:
+        return ALL_REDUCE_DIRECT;
+    case ALL_REDUCE_CHOICE_RING:
+    case ALL_REDUCE_CHOICE_NCCL:
+        return ALL_REDUCE_RING;
+    case ALL_REDUCE_CHOICE_AUTO:
+        break;
+    }
+    const struct all_reduce_path path =
+        workers < 2 ? (struct all_reduce_path){0} : find_path(course);
+    return all_reduce_choose(&load, &path);
 }
 
 /* What a step of so many workers takes: messages, and how many flows change when one begins or
@@ -467,9 +482,9 @@ enum status course_plan(struct course *course)
     if (status != STATUS_OK) {
         return status;
     }
-    const struct all_reduce_limits limits = find_limits(course);
+    enum all_reduce algorithm = find_algorithm(course);
     for (uint32_t b = 0; b < course->layout.bucket_count; b++) {
-        course->algorithms[b] = all_reduce_of_bucket(&limits, course->layout.buckets[b].count);
+        course->algorithms[b] = algorithm;
     }
     estimate_work(course);
     return STATUS_OK;

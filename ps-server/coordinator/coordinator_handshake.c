@@ -257,7 +257,8 @@ void handshake_tried(struct coordinator *coordinator, const struct sender *from,
     if (!all_workers_are(membership, SLOT_TRIED)) {
         return;
     }
-    if (topology_decide(coordinator->job, &coordinator->topology) != STATUS_OK) {
+    if (topology_decide(coordinator->job, &coordinator->layout, &coordinator->topology) !=
+        STATUS_OK) {
         uint32_t rank = coordinator->topology.refuser;
         const struct sender refuser = {&membership->workers[rank], ROLE_WORKER, rank};
         coordinator_fail(coordinator, STATUS_UNREACHABLE, &refuser, now_ms,

@@ -4,6 +4,7 @@
 #include "common/base/printable.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
+#include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 
 #include <stdbool.h>
@@ -27,17 +28,63 @@ static bool may_meet(const struct job *job)
            job->all_reduce == ALL_REDUCE_CHOICE_DIRECT;
 }
 
-/* Chooses an algorithm by messages: the one that the options name, or the best one for the measured
- * path. */
-static void take_messages(const struct job *job, struct topology *topology)
+/* What is best for the measured path, if buckets are joined to so many bytes; 0: as they are. */
+static enum all_reduce best_of(const struct job *job, const struct layout *layout,
+                               uint64_t bucket_bytes, const struct all_reduce_path *path)
+{
+    const struct carriers carriers = job_carriers(job);
+    struct layout joined;
+    layout_merge(layout, bucket_bytes, &joined);
+    const struct all_reduce_load load = {
+        .workers = carriers.processes,
+        .buckets = joined.bucket_count,
+        .floats = joined.value_count,
+        .may_meet = may_meet(job),
+        // Its time would be that of a rank to each process.
+        .may_halve = carriers.processes == carriers.ranks,
+    };
+    return all_reduce_choose(&load, path);
+}
+
+/* Buckets of so many floats at most take this algorithm, unless a smaller limit holds for them. */
+static void raise_limit(struct all_reduce_limits *limits, enum all_reduce algorithm,
+                        uint64_t floats_max)
+{
+    if (algorithm == ALL_REDUCE_HALVING) {
+        limits->halving_floats_max = floats_max;
+    } else if (algorithm == ALL_REDUCE_DIRECT) {
+        limits->direct_floats_max = floats_max;
+    }
+}
+
+/* One algorithm for all buckets. Where several sizes of buckets will be tried, one for each size;
+ * the next size is four times as large. */
+static struct all_reduce_limits best_limits(const struct job *job, const struct layout *layout,
+                                            const struct all_reduce_path *path)
+{
+    struct all_reduce_limits limits = {0};
+    if (!job_tunes_buckets(job)) {
+        raise_limit(&limits, best_of(job, layout, 0, path), UINT64_MAX);
+        return limits;
+    }
+    for (uint32_t i = 0; i < PHASES_TRIALS; i++) {
+        uint64_t bytes = phases_trial_bytes(i);
+        raise_limit(&limits, best_of(job, layout, bytes, path), 2 * bytes / sizeof(float));
+    }
+    return limits;
+}
+
+/* Chooses an algorithm by messages: the one that the options name, or the best one for what a step
+ * adds up. */
+static void take_messages(const struct job *job, const struct layout *layout,
+                          struct topology *topology)
 {
     const struct carriers carriers = job_carriers(job);
     topology->limits = (struct all_reduce_limits){0};
     switch (job->all_reduce) {
     case ALL_REDUCE_CHOICE_AUTO:
-        topology->limits = all_reduce_choose(carriers.processes, may_meet(job), &topology->path);
-        if (carriers.processes < carriers.ranks) {
-            topology->limits.halving_floats_max = 0; // its time is that of a rank to each process
+        if (layout != NULL) {
+            topology->limits = best_limits(job, layout, &topology->path);
         }
         break;
     case ALL_REDUCE_CHOICE_RING:
@@ -71,7 +118,7 @@ void topology_begin(const struct job *job, const struct membership *membership,
     } else if (may_share) {
         topology->all_reduce = ALL_REDUCE_SHARED;
     } else if (is_ring) {
-        take_messages(job, topology);
+        take_messages(job, NULL, topology); // no path is measured yet
     }
     *ret_needs_trial = may_share || (is_ring && job->all_reduce == ALL_REDUCE_CHOICE_AUTO);
 }
@@ -104,7 +151,8 @@ void topology_note(struct topology *topology, uint32_t rank, const struct messag
     }
 }
 
-enum status topology_decide(const struct job *job, struct topology *topology)
+enum status topology_decide(const struct job *job, const struct layout *layout,
+                            struct topology *topology)
 {
     bool is_shared = topology->all_reduce == ALL_REDUCE_SHARED;
     if (is_shared && !topology->cannot_map) {
@@ -113,7 +161,7 @@ enum status topology_decide(const struct job *job, struct topology *topology)
     if (is_shared && job->transport == TRANSPORT_SHM) {
         return STATUS_UNREACHABLE;
     }
-    take_messages(job, topology);
+    take_messages(job, layout, topology);
     return STATUS_OK;
 }
 
@@ -139,23 +187,24 @@ void topology_describe(const struct topology *topology, char *ret_text, size_t t
                  version / 10000, version / 100 % 100, version % 100);
         return;
     }
-    bool is_all =
-        limits->halving_floats_max == UINT64_MAX || limits->direct_floats_max == UINT64_MAX;
-    if (is_all || topology->all_reduce == ALL_REDUCE_RING ||
-        topology->all_reduce == ALL_REDUCE_SHARED) {
-        bool is_halving = limits->halving_floats_max == UINT64_MAX;
+    bool is_halving = limits->halving_floats_max == UINT64_MAX;
+    ret_text[0] = '\0';
+    if (is_halving || limits->direct_floats_max == UINT64_MAX ||
+        topology->all_reduce == ALL_REDUCE_RING || topology->all_reduce == ALL_REDUCE_SHARED) {
         snprintf(ret_text, text_size, "%s",
                  all_reduce_name(is_halving ? ALL_REDUCE_HALVING : topology->all_reduce));
-        return;
+    } else {
+        describe_limit(ALL_REDUCE_HALVING, limits->halving_floats_max, ret_text, text_size);
+        describe_limit(ALL_REDUCE_DIRECT, limits->direct_floats_max, ret_text, text_size);
+        size_t used = strlen(ret_text);
+        snprintf(ret_text + used, text_size - used, "ring above");
     }
-    ret_text[0] = '\0';
-    describe_limit(ALL_REDUCE_HALVING, limits->halving_floats_max, ret_text, text_size);
-    describe_limit(ALL_REDUCE_DIRECT, limits->direct_floats_max, ret_text, text_size);
-    size_t used = strlen(ret_text);
-    snprintf(ret_text + used, text_size - used,
-             "ring above (%.0f us, %.1f us a message, %.0f MB/s)",
-             (double)topology->path.latency_ns / 1e3, (double)topology->path.message_ns / 1e3,
-             (double)topology->path.bandwidth / 1e6);
+    if (topology->all_reduce != ALL_REDUCE_SHARED && topology->path.latency_ns > 0) {
+        size_t used = strlen(ret_text);
+        snprintf(ret_text + used, text_size - used, " (%.0f us, %.1f us a message, %.0f MB/s)",
+                 (double)topology->path.latency_ns / 1e3, (double)topology->path.message_ns / 1e3,
+                 (double)topology->path.bandwidth / 1e6);
+    }
 }
 
 /* Returns false, and leaves the text as it was, if it does not fit. */

@@ -38,12 +38,14 @@ void topology_note_nccl(struct topology *topology, uint32_t rank, const struct w
 /* Notes what a worker's TRIED says. */
 void topology_note(struct topology *topology, uint32_t rank, const struct message *message);
 
-/* Decides, once all workers have tried. Returns STATUS_UNREACHABLE if memory has to be shared but
- * cannot be. */
-enum status topology_decide(const struct job *job, struct topology *topology);
+/* Decides, once all workers have tried, for the buckets of a layout. Returns STATUS_UNREACHABLE if
+ * memory has to be shared but cannot be. */
+enum status topology_decide(const struct job *job, const struct layout *layout,
+                            struct topology *topology);
 
-/* One line on it: "halving-doubling up to 20.0 KiB, direct up to 0.38 MiB, ring above (200 us, 5.0
- * us a message, 100 MB/s)"; of NCCL "nccl 2.27.7". */
+/* One line on it: "direct (200 us, 5.0 us a message, 100 MB/s)", with the path if it was measured;
+ * of several sizes "halving-doubling up to 0.50 MiB, direct up to 2.00 MiB, ring above (...)"; of
+ * NCCL "nccl 2.27.7". */
 void topology_describe(const struct topology *topology, char *ret_text, size_t text_size);
 
 /* Lists the places that a worker needs, one to a line. Those of all shards come first. If a phase

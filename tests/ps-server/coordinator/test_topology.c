@@ -10,9 +10,13 @@
 // clang-format on
 #include <stdio.h>
 
+static const struct layout small = {1000, 1, {{0, 1000}}, 1};
+static const struct layout larger = {100000, 1, {{0, 100000}}, 1};
+
 static struct job job_of(const char *all_reduce, const char *transport, uint32_t workers)
 {
-    struct job job = {.workers = workers, .mode.kind = MODE_RING, .switches = "none"};
+    struct job job = {
+        .workers = workers, .mode.kind = MODE_RING, .switches = "none", .bucket_mb = 1};
     job.all_reduce = choice_of(all_reduce_choices, all_reduce);
     job.transport = choice_of(transport_choices, transport);
     return job;
@@ -150,7 +154,7 @@ static void what_is_compressed_is_sent_also_on_one_host(void **state)
         assert_int_equal(topology.all_reduce, ALL_REDUCE_RING);
         assert_true(needs_trial);
         note(&topology, 0, STATUS_OK, 1000, 4000000000);
-        assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
+        assert_int_equal(topology_decide(&job, &small, &topology), STATUS_OK);
         assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
     }
 }
@@ -176,37 +180,70 @@ static void how_many_they_are_says_what_is_possible(void **state)
         struct topology topology = begun(jobs[i], NULL, &needs_trial);
         assert_true(needs_trial);
         note(&topology, 0, STATUS_OK, 200000, 100000000);
-        assert_int_equal(topology_decide(jobs[i], &topology), STATUS_OK);
+        assert_int_equal(topology_decide(jobs[i], &larger, &topology), STATUS_OK);
         assert_int_equal(topology.all_reduce, widest[i]);
     }
 }
 
+static void note_three(struct topology *topology)
+{
+    note(topology, 0, STATUS_OK, 1000, 4000000000);
+    note(topology, 1, STATUS_OK, 200000, 100000000);
+    note(topology, 2, STATUS_OK, 1000, 4000000000);
+}
+
 /* The slowest link counts: every algorithm waits for it. */
-static void small_buckets_take_what_the_slowest_link_says(void **state)
+static void all_buckets_take_what_the_slowest_link_says(void **state)
 {
     (void)state;
+    static const struct layout large = {8000000, 2, {{4000000, 4000000}, {0, 4000000}}, 1};
     static const struct {
         uint32_t workers;
+        const struct layout *layout;
         const char *text;
     } cases[] = {
-        {2, "ring"}, // all three are the same
-        {4, "direct up to 0.38 MiB, ring above (200 us, 20.0 us a message, 100 MB/s)"},
-        {60, "halving-doubling up to 16.6 KiB, direct up to 8.98 MiB, "
-             "ring above (200 us, 20.0 us a message, 100 MB/s)"},
-        {70, "halving-doubling up to 0.98 MiB, ring above (200 us, 20.0 us a message, 100 MB/s)"},
+        {2, &small, "ring"}, // all three are the same
+        {4, &small, "direct"},
+        {4, &large, "ring"},
+        {64, &small, "halving-doubling"},
+        {70, &small, "halving-doubling"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct job job = job_of("auto", "tcp", cases[i].workers);
         bool needs_trial;
         struct topology topology = begun(&job, NULL, &needs_trial);
-        note(&topology, 0, STATUS_OK, 1000, 4000000000);
-        note(&topology, 1, STATUS_OK, 200000, 100000000);
-        note(&topology, 2, STATUS_OK, 1000, 4000000000);
-        assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
-        char text[128];
+        note_three(&topology);
+        assert_int_equal(topology_decide(&job, cases[i].layout, &topology), STATUS_OK);
+        char text[128], expected[128];
         topology_describe(&topology, text, sizeof(text));
-        assert_string_equal(text, cases[i].text);
+        snprintf(expected, sizeof(expected), "%s (200 us, 20.0 us a message, 100 MB/s)",
+                 cases[i].text);
+        assert_string_equal(text, expected);
     }
+}
+
+/* As many small buckets as a model of 94 MB has: rings and direct have too many messages. */
+static void sizes_that_will_be_tried_have_an_algorithm_each(void **state)
+{
+    (void)state;
+    static struct layout fine = {.bucket_count = 360};
+    for (uint32_t i = fine.bucket_count; i-- > 0;) {
+        fine.buckets[i] = (struct span){fine.value_count, 65536};
+        fine.value_count += fine.buckets[i].count;
+    }
+    struct job job = job_of("auto", "tcp", 16);
+    job.bucket_mb = 0; // auto
+    assert_true(job_tunes_buckets(&job));
+    bool needs_trial;
+    struct topology topology = begun(&job, NULL, &needs_trial);
+    const struct all_reduce_path path = {60000, 40000, 3125000000};
+    const struct message tried = {.kind = MESSAGE_TRIED, .reason = STATUS_OK, .path = &path};
+    topology_note(&topology, 0, &tried);
+    assert_int_equal(topology_decide(&job, &fine, &topology), STATUS_OK);
+    char text[128];
+    topology_describe(&topology, text, sizeof(text));
+    assert_string_equal(text, "halving-doubling up to 2.00 MiB, direct up to 32.00 MiB, "
+                              "ring above (60 us, 40.0 us a message, 3125 MB/s)");
 }
 
 static void memory_is_shared_by_all_or_by_nobody(void **state)
@@ -220,11 +257,12 @@ static void memory_is_shared_by_all_or_by_nobody(void **state)
         struct topology good = begun(&job, one, &needs_trial), bad = good;
         note(&good, 0, STATUS_OK, 1000, 4000000000);
         note(&good, 1, STATUS_OK, 1000, 4000000000);
-        assert_int_equal(topology_decide(&job, &good), STATUS_OK);
+        assert_int_equal(topology_decide(&job, &small, &good), STATUS_OK);
         assert_int_equal(good.all_reduce, ALL_REDUCE_SHARED);
         note(&bad, 0, STATUS_UNREACHABLE, 1000, 4000000000);
         note(&bad, 1, STATUS_OK, 1000, 4000000000);
-        assert_int_equal(topology_decide(&job, &bad), i == 0 ? STATUS_OK : STATUS_UNREACHABLE);
+        assert_int_equal(topology_decide(&job, &small, &bad),
+                         i == 0 ? STATUS_OK : STATUS_UNREACHABLE);
         assert_true(bad.all_reduce == (i == 0 ? ALL_REDUCE_DIRECT : ALL_REDUCE_SHARED));
     }
 }
@@ -264,7 +302,8 @@ int main(void)
         cmocka_unit_test(workers_of_one_host_that_may_share_memory_try_to),
         cmocka_unit_test(what_was_asked_for_is_done),
         cmocka_unit_test(what_is_compressed_is_sent_also_on_one_host),
-        cmocka_unit_test(small_buckets_take_what_the_slowest_link_says),
+        cmocka_unit_test(all_buckets_take_what_the_slowest_link_says),
+        cmocka_unit_test(sizes_that_will_be_tried_have_an_algorithm_each),
         cmocka_unit_test(memory_is_shared_by_all_or_by_nobody),
         cmocka_unit_test(how_many_they_are_says_what_is_possible),
         cmocka_unit_test(each_hears_of_those_that_it_connects_to),
