@@ -195,6 +195,7 @@ static enum status read_recovery(const char *file, json_t *object, struct recove
 static enum status read_exchange(const struct fields *fields, struct costs *costs)
 {
     const struct named_quantity list[] = {
+        {"server-optimizer", QUANTITY_TIME, &costs->server_optimizer_s},
         {"message-bandwidth", QUANTITY_BANDWIDTH, &costs->message_bandwidth},
         {"sum", QUANTITY_BANDWIDTH, &costs->sum_bandwidth},
         {"encode", QUANTITY_BANDWIDTH, &costs->encode_bandwidth},
@@ -204,6 +205,7 @@ static enum status read_exchange(const struct fields *fields, struct costs *cost
     if (status == STATUS_OK) {
         status = fields_quantity(fields, "message", QUANTITY_TIME, true, &costs->message_s);
     }
+    costs->has_server_optimizer = json_object_get(fields->object, "server-optimizer") != NULL;
     return status == STATUS_OK ? read_quantities(fields, list, sizeof(list) / sizeof(list[0]))
                                : status;
 }
@@ -214,6 +216,11 @@ enum status costs_read_batch(const struct fields *fields, double *ret_batch)
     return status == STATUS_OK && floor(*ret_batch) != *ret_batch
                ? fields_refuse(fields, "batch", "has to be a whole number")
                : status;
+}
+
+double costs_server_optimizer_s(const struct costs *costs)
+{
+    return costs->has_server_optimizer ? costs->server_optimizer_s : costs->optimizer_s;
 }
 
 double costs_compute_s(const struct costs *costs)
@@ -272,6 +279,7 @@ static const char *const all_names[] = {"comment",
                                         "batches",
                                         "layers",
                                         "optimizer",
+                                        "server-optimizer",
                                         "message",
                                         "sum",
                                         "encode",

@@ -43,8 +43,10 @@ struct costs {
     uint32_t batch;                             // images of a worker's step
     struct cost_layer layers[COSTS_LAYERS_MAX]; // from the input to the output
     uint32_t layer_count;
-    bool whole_layers;        // none begins or is done by halves, whatever buckets it lies in
-    double optimizer_s;       // an update of all parameters
+    bool whole_layers;         // none begins or is done by halves, whatever buckets it lies in
+    double optimizer_s;        // an update of all parameters
+    double server_optimizer_s; // likewise, of servers, if they differ from workers
+    bool has_server_optimizer;
     double message_s;         // of sender and receiver, each
     double message_bandwidth; // of its values, besides; 0: in no time
     double sum_bandwidth;     // bytes of received values added up per second; 0: in no time
@@ -107,6 +109,9 @@ enum status costs_make_layout(const struct costs *costs, uint64_t bucket_bytes,
  * to that. */
 void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_forward_s,
                      double *ret_backward_s);
+
+/* An update of all parameters by servers. */
+double costs_server_optimizer_s(const struct costs *costs);
 
 /* Forward and backward of all layers. */
 double costs_compute_s(const struct costs *costs);

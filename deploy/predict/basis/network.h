@@ -54,7 +54,7 @@ struct network {
     struct network_switch *switches;
     struct network_link *links;
     uint32_t host_count, switch_count, link_count;
-    double flow_bandwidth;                 // of one connection; 0: no limit
+    double flow_bandwidth;                 // of one connection between hosts; 0: no limit
     double send_buffer;                    // bytes of one connection that nothing overtakes
     double bandwidth_error, latency_error; // standard errors, as shares; 0: not known
     struct network_pacing pacing;          // what links let pass at once

@@ -81,8 +81,7 @@ void network_find_route(const struct network *network, uint32_t from, uint32_t t
     const struct network_host *a = &network->hosts[from], *b = &network->hosts[to];
     uint32_t ups[NETWORK_DEPTH_MAX + 1], downs[NETWORK_DEPTH_MAX + 1], up = 0, down = 0;
     if (from == to) {
-        *ret_route =
-            (struct network_route){{a->memory}, 1, a->memory_latency_s, network->flow_bandwidth};
+        *ret_route = (struct network_route){{a->memory}, 1, a->memory_latency_s, 0};
         return;
     }
     for (uint32_t at = a->above; at != NETWORK_NONE; at = network->switches[at].above) {

@@ -68,6 +68,15 @@ static bool change_message(const struct what_if_change *change, struct basis *ba
     return has_changed;
 }
 
+/* Where the file has none, that of workers is changed for servers alone. */
+static bool change_server_optimizer(const struct what_if_change *change, struct basis *basis)
+{
+    struct costs *costs = &basis->costs;
+    costs->server_optimizer_s = costs_server_optimizer_s(costs);
+    costs->has_server_optimizer = true;
+    return change_value(change, &costs->server_optimizer_s);
+}
+
 static bool change_spread(const struct what_if_change *change, struct basis *basis)
 {
     spread_scale(&basis->costs.spread, change->value);
@@ -200,6 +209,7 @@ static const struct {
     {"forward", WORD_SEVERAL, change_forward, 0},
     {"backward", WORD_SEVERAL, change_backward, 0},
     {"optimizer", WORD_TIME, NULL, COST(optimizer_s)},
+    {"server-optimizer", WORD_TIME, change_server_optimizer, 0},
     {"message", WORD_TIME, change_message, 0},
     {"message-bandwidth", WORD_BANDWIDTH, NULL, COST(message_bandwidth)},
     {"carriage-message", WORD_TIME, NULL, COST(carriage_message_s)},

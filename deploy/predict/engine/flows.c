@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NO_LIMIT (DBL_MAX / 4) // of a flow
+
 static bool ends_sooner(const void *items, uint32_t a, uint32_t b)
 {
     const struct flows *flows = items;
@@ -124,7 +126,8 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
     flows->ends[index] = (struct heap_key){.at = DBL_MAX};
     flows->heap[index] = flows->heap_places[index] = index;
     flows->class_count++;
-    flows->has_limits = flows->has_limits || most < flows->most;
+    flows->has_limits = flows->has_limits || most < flows->most || most > flows->most;
+    flows->most = most > flows->most ? most : flows->most;
     *chain = index + 1;
     return index;
 }
@@ -132,7 +135,7 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
 uint32_t flows_class_of(struct flows *flows, const struct network_route *route, double each)
 {
     uint32_t links[NETWORK_ROUTE_MAX], count = 0;
-    double most = route->flow_bandwidth > 0 ? route->flow_bandwidth : flows->most;
+    double most = route->flow_bandwidth > 0 ? route->flow_bandwidth : NO_LIMIT;
     for (uint32_t i = 0; i < route->link_count; i++) {
         links[count] = route->links[i];
         count += flows->network->links[route->links[i]].may_saturate;
@@ -291,7 +294,7 @@ enum status flows_create(const struct network *network, struct flows **ret_flows
         return STATUS_NO_MEMORY;
     }
     flows->network = network;
-    flows->most = network->flow_bandwidth > 0 ? network->flow_bandwidth : DBL_MAX / 4;
+    flows->most = network->flow_bandwidth > 0 ? network->flow_bandwidth : NO_LIMIT;
     flows->links = calloc(network->link_count, sizeof(*flows->links));
     if (flows->links == NULL) {
         flows_destroy(flows);

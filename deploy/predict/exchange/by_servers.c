@@ -105,7 +105,8 @@ static double update_s(const struct course *course, uint64_t floats)
     if (course->round_steps > 1) {
         return values_sum_s(course, (double)floats);
     }
-    return course->costs->optimizer_s * (double)floats / (double)course->layout.value_count;
+    return costs_server_optimizer_s(course->costs) * (double)floats /
+           (double)course->layout.value_count;
 }
 
 /* ps-sync: an update of a bucket from the gradients of all. */

@@ -38,8 +38,8 @@ static bool remove_input(struct basis *basis)
 
 static bool remove_optimizer(struct basis *basis)
 {
-    bool has_some = basis->costs.optimizer_s > 0;
-    basis->costs.optimizer_s = 0;
+    bool has_some = basis->costs.optimizer_s > 0 || basis->costs.server_optimizer_s > 0;
+    basis->costs.optimizer_s = basis->costs.server_optimizer_s = 0;
     return has_some;
 }
 

@@ -17,6 +17,7 @@ static void grow_compute(struct basis *basis, double factor)
 static void grow_optimizer(struct basis *basis, double factor)
 {
     basis->costs.optimizer_s *= factor;
+    basis->costs.server_optimizer_s *= factor;
 }
 
 static void grow_messages(struct basis *basis, double factor)

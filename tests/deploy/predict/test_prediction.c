@@ -128,11 +128,11 @@ static void test_max_min(void **state)
     predictions_check("a slow NIC", 2, step_s, 2 * BYTES / (BANDWIDTH / 10) + 2 * LATENCY_S, 1e-3);
 }
 
-/* On one host messages go through its memory, and no connection is faster than `flow`. */
+/* On one host messages go through its memory, and `flow` is for connections between hosts. */
 static void test_one_host(void **state)
 {
     (void)state;
-    const char *const parts[] = {"", ", \"flow\": \"10 Gbit/s\""};
+    const char *const parts[] = {"", ", \"flow\": \"1 Gbit/s\""};
     struct job job = predictions_job(MODE_RING, 4, 0, ALL_REDUCE_CHOICE_RING);
     job.transport = TRANSPORT_TCP; // which lends nothing
     char text[400];
@@ -140,12 +140,41 @@ static void test_one_host(void **state)
         snprintf(text, sizeof(text),
                  "{\"switches\": [{\"name\": \"s\"}], \"hosts\": [{\"name\": \"h\", \"workers\": 4,"
                  " \"nic\": \"1 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\","
-                 " \"memory\": \"%s\", \"memory-latency\": \"20 us\"}]%s}",
-                 i == 0 ? "5 GB/s" : "1 TB/s", parts[i]);
+                 " \"memory\": \"5 GB/s\", \"memory-latency\": \"20 us\"}]%s}",
+                 parts[i]);
         // Four connections share 5 GB/s, which is 10 Gbit/s each.
         predictions_check("one host", 4, step_in(text, &job),
                           1.5 * BYTES / BANDWIDTH + 6 * LATENCY_S, 1e-3);
     }
+}
+
+/* Two workers on each of two hosts: every hop of a ring waits for those between the hosts. */
+static void connections_between_hosts_have_their_limit_beside_others(void **state)
+{
+    (void)state;
+    struct job job = predictions_job(MODE_RING, 4, 0, ALL_REDUCE_CHOICE_RING);
+    job.transport = TRANSPORT_TCP;
+    const double step_s =
+        step_in("{\"switches\": [{\"name\": \"s\"}], \"flow\": \"1 Gbit/s\","
+                " \"hosts\": [{\"name\": \"h\", \"count\": 2, \"workers\": 2,"
+                " \"nic\": \"10 Gbit/s\", \"latency\": \"10 us\", \"switch\": \"s\","
+                " \"memory\": \"100 GB/s\"}]}",
+                &job);
+    predictions_check("a flow between hosts", 4, step_s, 1.5 * BYTES / (BANDWIDTH / 10), 0.02);
+}
+
+/* What an update takes a server need not be what it takes a worker. */
+static void servers_have_an_optimizer_of_their_own(void **state)
+{
+    (void)state;
+    const struct job sync = predictions_job(MODE_PS_SYNC, 2, 1, ALL_REDUCE_CHOICE_AUTO);
+    const struct job ring = predictions_job(MODE_RING, 2, 0, ALL_REDUCE_CHOICE_RING);
+    costs.optimizer_s = 0.005;
+    double alike_s = predict(&sync, 4).step_s, ring_s = predict(&ring, 4).step_s;
+    costs.server_optimizer_s = 0.045;
+    costs.has_server_optimizer = true;
+    predictions_check("a server's", 2, predict(&sync, 4).step_s, alike_s + 0.04, 1e-6);
+    predictions_check("a worker's", 2, predict(&ring, 4).step_s, ring_s, 1e-9);
 }
 
 /* One worker that exchanges nothing: forward, backward and the update. */
@@ -304,6 +333,9 @@ int main(void)
         cmocka_unit_test_setup(test_shared_link, reset_costs),
         cmocka_unit_test_setup(test_max_min, reset_costs),
         cmocka_unit_test_setup(test_one_host, reset_costs),
+        cmocka_unit_test_setup(connections_between_hosts_have_their_limit_beside_others,
+                               reset_costs),
+        cmocka_unit_test_setup(servers_have_an_optimizer_of_their_own, reset_costs),
         cmocka_unit_test_setup(test_alone, reset_costs),
         cmocka_unit_test_setup(test_server_thread, reset_costs),
         cmocka_unit_test_setup(test_overlap, reset_costs),

@@ -68,6 +68,9 @@ static void test_costs(void **state)
          "1.3,"
          "\"message-bandwidth\": \"4 GB/s\", \"errors\": {\"compute\": 0.01}}",
          ""},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"server-optimizer\": \"3 ms\"}", ""},
+        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"server-optimizer\": 3}",
+         "server-optimizer has to be"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 1.5}",
          "threads has to be a whole number"},
         {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"messages-first\": 1}",
@@ -342,7 +345,8 @@ static void every_cost_is_taken(void **state)
     (void)state;
     char path[32];
     write_file("{\"batch\": 8, \"layers\": [" LAYER "], \"optimizer\": \"1 ms\","
-               "\"message\": \"2 us\", \"message-bandwidth\": \"3 GB/s\", \"sum\": \"4 GB/s\","
+               "\"server-optimizer\": \"13 us\", \"message\": \"2 us\", \"message-bandwidth\": \"3 "
+               "GB/s\", \"sum\": \"4 GB/s\","
                "\"encode\": \"6 GB/s\", \"decode\": \"7 GB/s\","
                "\"threads\": 2, \"input\": \"8 us\", \"carriage-message\": \"9 us\","
                "\"carriage\": \"10 GB/s\", \"messages-first\": true, \"slice\": \"11 us\", "
@@ -351,9 +355,10 @@ static void every_cost_is_taken(void **state)
                path);
     assert_int_equal(cost_batches_take(path, 0, &costs), STATUS_OK);
     unlink(path);
-    const double times[] = {costs.optimizer_s,        costs.message_s, costs.input_s,
-                            costs.carriage_message_s, costs.slice_s,   costs.refill_s};
-    const double times_us[] = {1000, 2, 8, 9, 11, 12};
+    const double times[] = {costs.optimizer_s, costs_server_optimizer_s(&costs), costs.message_s,
+                            costs.input_s,     costs.carriage_message_s,         costs.slice_s,
+                            costs.refill_s};
+    const double times_us[] = {1000, 13, 2, 8, 9, 11, 12};
     const double bandwidths[] = {costs.message_bandwidth, costs.sum_bandwidth,
                                  costs.encode_bandwidth, costs.decode_bandwidth,
                                  costs.carriage_bandwidth};
