@@ -138,12 +138,24 @@ static void name_layers(const struct model_layers *model, struct calibration *ma
     }
 }
 
+static void warn_if_disturbed(const struct maker *maker)
+{
+    double first, last;
+    if (calibration_is_disturbed(maker->runs, maker->run_count, maker->narrowest, &first, &last)) {
+        log_warn("one worker alone makes %.0f images/s in the first run of it, and %.0f in the "
+                 "last, so the machine was disturbed, and costs between these are of neither; "
+                 "calibrate again where nothing else runs",
+                 first, last);
+    }
+}
+
 static enum status take_layers(struct maker *maker, const struct model_layers *model)
 {
     struct calibration *made = maker->made;
     const struct spread *spread = &made->costs.spread;
     char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
     name_layers(model, made);
+    warn_if_disturbed(maker);
     double share = calibration_speed_share(maker->runs, maker->run_count, maker->narrowest);
     enum status status = calibration_layers_make(maker->narrowest, model, share, &made->costs);
     if (status != STATUS_OK) {

@@ -156,6 +156,27 @@ double calibration_speed_share(struct calibration_run *const *runs, size_t run_c
     return is_known ? sum_s / count / compute_s(narrowest) : 1;
 }
 
+bool calibration_is_disturbed(struct calibration_run *const *runs, size_t run_count,
+                              const struct calibration_run *narrowest, double *ret_first,
+                              double *ret_last)
+{
+    double first_s = 0, last_s = 0;
+    for (size_t i = 0; i < run_count; i++) {
+        double step_s = runs[i]->observation.cores.step_s;
+        if (is_alone(runs[i], narrowest->batch) && step_s > 0) {
+            first_s = first_s > 0 ? first_s : step_s;
+            last_s = step_s;
+        }
+    }
+    if (first_s <= CALIBRATION_ALONE_RATIO_MAX * last_s &&
+        last_s <= CALIBRATION_ALONE_RATIO_MAX * first_s) {
+        return false;
+    }
+    *ret_first = narrowest->batch / first_s;
+    *ret_last = narrowest->batch / last_s;
+    return true;
+}
+
 /* What cores work for a step of one worker alone, in the run of that, and of its batch, which was
  * made next to another run. Without one that of `narrowest`; 0: of another batch. */
 static double alone_beside(struct calibration_run *const *runs, size_t run_count, size_t index,

@@ -31,6 +31,16 @@ bool calibration_input(const struct calibration_run *run, double *ret_input_s);
 double calibration_speed_share(struct calibration_run *const *runs, size_t run_count,
                                const struct calibration_run *narrowest);
 
+// One worker alone is as fast before the other runs as behind them, up to this factor.
+// bench/predict has the same, and calibrates again.
+#define CALIBRATION_ALONE_RATIO_MAX 1.1
+
+/* Whether the machine was disturbed: the first and the last of the runs of one worker alone, of the
+ * batch of `narrowest`, differ by more than that. Then their images/s are returned. */
+bool calibration_is_disturbed(struct calibration_run *const *runs, size_t run_count,
+                              const struct calibration_run *narrowest, double *ret_first,
+                              double *ret_last);
+
 /* Threads, input, carriage and crowding, with their notes. `narrowest` is one of the runs,
  * which are in the order in which they were made. */
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,

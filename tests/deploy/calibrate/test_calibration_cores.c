@@ -220,6 +220,33 @@ static void runs_are_compared_with_those_next_to_them(void **state)
     check_near(calibration_speed_share(runs, 1, &local), 1);
 }
 
+/* By more than a tenth, in whichever direction. */
+static void a_machine_that_gets_slower_or_quicker_is_disturbed(void **state)
+{
+    (void)state;
+    static const struct {
+        double last_s; // 0: there is one run only
+        bool is_disturbed;
+    } cases[] = {{0, false}, {4.3e-3, false}, {3.7e-3, false}, {4.5e-3, true}, {3.6e-3, true}};
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "tcp", "none", 2 * BYTES);
+    set_run(&coded, 1, "none", "none", 0);
+    local.batch = plain.batch = coded.batch = 32;
+    plain.observation.cores.step_s = 9e-3; // with others steps may take as long as they like
+    struct calibration_run *const runs[] = {&local, &plain, &coded};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        double first = 0, last = 0;
+        coded.observation.cores.step_s = cases[i].last_s;
+        assert_int_equal(
+            calibration_is_disturbed(runs, cases[i].last_s > 0 ? 3 : 2, &local, &first, &last),
+            cases[i].is_disturbed);
+        if (cases[i].is_disturbed) {
+            check_near(first, 32 / 4e-3);
+            check_near(last, 32 / cases[i].last_s);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +255,7 @@ int main(void)
         cmocka_unit_test(computing_is_slower_beside_others_with_codes_too),
         cmocka_unit_test(runs_that_wait_for_links_do_not_show_what_others_take),
         cmocka_unit_test(runs_are_compared_with_those_next_to_them),
+        cmocka_unit_test(a_machine_that_gets_slower_or_quicker_is_disturbed),
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
         cmocka_unit_test(long_steps_show_what_turns_cost),
         cmocka_unit_test(where_slices_are_not_known_turns_are_a_factor),
