@@ -66,6 +66,17 @@ static void test_factors_and_values_change_what_they_name(void **state)
     basis_destroy(basis);
 }
 
+/* Servers that had none of their own have the workers' until then. */
+static void test_servers_updates_change_alone(void **state)
+{
+    (void)state;
+    struct basis *basis = changed("server-optimizer=3ms");
+    double workers_s = basis->costs.optimizer_s;
+    assert_float_equal(costs_server_optimizer_s(&basis->costs), 3e-3, 1e-9);
+    assert_float_equal(workers_s, costs.optimizer_s, 0);
+    basis_destroy(basis);
+}
+
 static void test_links_of_switches_follow_those_below(void **state)
 {
     (void)state;
@@ -122,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_factors_and_values_change_what_they_name),
+        cmocka_unit_test(test_servers_updates_change_alone),
         cmocka_unit_test(test_links_of_switches_follow_those_below),
         cmocka_unit_test(test_bad_changes_are_refused_by_name),
         cmocka_unit_test(test_nothing_is_no_value_to_multiply),
