@@ -87,9 +87,9 @@ struct flows {
     bool has_bursts;            // links that let some bytes pass at once
     struct flow_class *classes; // (class_count) owned, as all others
     struct flow_pace *paces;    // (class_count)
-    struct heap_key *ends;      // (class_count) when their first flows end; DBL_MAX: none does
-    uint32_t *heap;             // (class_count) classes, by these
-    uint32_t *heap_places;      // (class_count) of each class in the heap
+    struct heap_entry *heap;    // (heap_count) classes that have a first flow to end, by that
+    uint32_t *heap_places;      // (class_count) of each class in it
+    uint32_t heap_count;
     uint32_t class_count, class_room;
     uint32_t *table; // chains of classes, by their links
     uint32_t table_size;

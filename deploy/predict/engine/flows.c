@@ -10,32 +10,20 @@
 
 #define NO_LIMIT (DBL_MAX / 4) // of a flow
 
-static bool ends_sooner(const void *items, uint32_t a, uint32_t b)
-{
-    const struct flows *flows = items;
-    return heap_is_before(&flows->ends[a], &flows->ends[b]);
-}
-
-static uint32_t *place_of(void *items, uint32_t index)
-{
-    struct flows *flows = items;
-    return &flows->heap_places[index];
-}
-
 /* Reckons anew when the first flow of a class ends. */
 static void update_end(struct flows *flows, uint32_t index)
 {
     const struct flow_class *class = &flows->classes[index];
     const struct flow_pace *pace = &flows->paces[index];
-    const struct heap_order order = {flows, ends_sooner, place_of};
-    struct heap_key end = {.at = DBL_MAX};
-    if (pace->count > 0 && pace->rate > 0) {
-        double left = class->flows[0].end.at - class->served;
-        end.at = class->since + (left > 0 ? left / pace->rate : 0);
-        end.order = class->flows[0].end.order;
+    if (pace->count == 0 || pace->rate <= 0) {
+        heap_leave(flows->heap, &flows->heap_count, flows->heap_places, index);
+        return;
     }
-    flows->ends[index] = end;
-    heap_place(flows->heap, flows->class_count, index, &order);
+    double left = class->flows[0].end.at - class->served;
+    const struct heap_key end = {class->since + (left > 0 ? left / pace->rate : 0),
+                                 class->flows[0].end.order};
+    heap_enter(flows->heap, &flows->heap_count, flows->heap_places,
+               &(struct heap_entry){end, index});
 }
 
 /* Brings what each flow has had up to now. */
@@ -97,7 +85,6 @@ static bool has_room_for_class(struct flows *flows)
         size_t size;
     } arrays[] = {{(void **)&flows->classes, sizeof(*flows->classes)},
                   {(void **)&flows->paces, sizeof(*flows->paces)},
-                  {(void **)&flows->ends, sizeof(*flows->ends)},
                   {(void **)&flows->heap, sizeof(*flows->heap)},
                   {(void **)&flows->heap_places, sizeof(*flows->heap_places)}};
     uint32_t room = flows->class_room;
@@ -123,8 +110,7 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
     *class = (struct flow_class){.link_count = count, .most = most, .next = *chain};
     memcpy(class->links, links, count * sizeof(*links));
     flows->paces[index] = (struct flow_pace){.each = each, .limit = FLOW_LIMIT_NONE};
-    flows->ends[index] = (struct heap_key){.at = DBL_MAX};
-    flows->heap[index] = flows->heap_places[index] = index;
+    flows->heap_places[index] = HEAP_NOWHERE;
     flows->class_count++;
     flows->has_limits = flows->has_limits || most < flows->most || most > flows->most;
     flows->most = most > flows->most ? most : flows->most;
@@ -247,20 +233,20 @@ void flows_expect(struct flows *flows, uint32_t index, bool is_expected)
 
 double flows_bytes(const struct flows *flows)
 {
-    size_t each = sizeof(*flows->classes) + sizeof(*flows->paces) + sizeof(*flows->ends) +
-                  sizeof(*flows->heap) + sizeof(*flows->heap_places);
+    size_t each = sizeof(*flows->classes) + sizeof(*flows->paces) + sizeof(*flows->heap) +
+                  sizeof(*flows->heap_places);
     return (double)flows->class_count * (double)each + flows->listed_bytes +
            (double)flows->table_size * sizeof(*flows->table);
 }
 
 double flows_next_end(const struct flows *flows)
 {
-    return flows->class_count > 0 ? flows->ends[flows->heap[0]].at : DBL_MAX;
+    return flows->heap_count > 0 ? flows->heap[0].key.at : DBL_MAX;
 }
 
 uint32_t flows_end_next(struct flows *flows, double now)
 {
-    uint32_t index = flows->heap[0];
+    uint32_t index = flows->heap[0].index;
     struct flow_class *class = &flows->classes[index];
     struct flow flow;
     heap_take(class->flows, &flows->paces[index].count, &flow, sizeof(flow));
@@ -323,7 +309,6 @@ void flows_destroy(struct flows *flows)
     free(flows->links);
     free(flows->classes);
     free(flows->paces);
-    free(flows->ends);
     free(flows->heap_places);
     free(flows->table);
     free(flows->heap);

@@ -56,6 +56,59 @@ static inline void heap_take(void *items, uint32_t *count, void *ret_first, size
     heap_sink(heap, *count, heap + (size_t)*count * size, size);
 }
 
+/* A heap of few among many numbers, with their keys in it, as looking these up elsewhere would take
+ * longer than all else. Each number knows its place in it, HEAP_NOWHERE if it is in none. */
+#define HEAP_NOWHERE UINT32_MAX
+
+struct heap_entry {
+    struct heap_key key;
+    uint32_t index;
+};
+
+/* Puts an entry where it belongs, upwards or downwards from a place. */
+static inline void heap_settle(struct heap_entry *heap, uint32_t count, uint32_t at,
+                               const struct heap_entry *entry, uint32_t *places)
+{
+    for (; at > 0 && heap_is_before(entry, &heap[(at - 1) / 2]); at = (at - 1) / 2) {
+        heap[at] = heap[(at - 1) / 2];
+        places[heap[at].index] = at;
+    }
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && heap_is_before(&heap[child + 1], &heap[child]);
+        if (!heap_is_before(&heap[child], entry)) {
+            break;
+        }
+        heap[at] = heap[child];
+        places[heap[at].index] = at;
+    }
+    heap[at] = *entry;
+    places[entry->index] = at;
+}
+
+/* Gives a number another key, and a place if it has none; `heap` (count + 1) has room for it. */
+static inline void heap_enter(struct heap_entry *heap, uint32_t *count, uint32_t *places,
+                              const struct heap_entry *entry)
+{
+    uint32_t at = places[entry->index];
+    at = at == HEAP_NOWHERE ? (*count)++ : at;
+    heap_settle(heap, *count, at, entry, places);
+}
+
+/* Takes a number out, if it is in. */
+static inline void heap_leave(struct heap_entry *heap, uint32_t *count, uint32_t *places,
+                              uint32_t index)
+{
+    uint32_t at = places[index];
+    if (at == HEAP_NOWHERE) {
+        return;
+    }
+    const struct heap_entry last = heap[--*count];
+    if (at < *count) {
+        heap_settle(heap, *count, at, &last, places);
+    }
+    places[index] = HEAP_NOWHERE;
+}
+
 /* What is in a heap of numbers. */
 struct heap_order {
     void *items; // borrowed
