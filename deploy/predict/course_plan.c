@@ -311,6 +311,9 @@ static bool waits_for_slices(const struct course *course)
     return waits;
 }
 
+#define BESIDE_ROUGH \
+    0.2 // by less than that samples of ps-ssp with servers beside workers differ in tests
+
 /* What a sample may be off by. In ps-ssp all wait for the slowest of some steps, which those of the
  * sample are less often than all are. */
 static double error_of_sample(const struct course *course, bool has_delays)
@@ -326,11 +329,16 @@ static double error_of_sample(const struct course *course, bool has_delays)
         straggler_rank_max(&course->straggler) >= 0 &&
         sample_has_classes(course->whole, job->workers, course->hosts, course->estimate.sample);
     // A worker beside a server is late often, for which others wait, or which they leave behind.
+    // In ps-ssp that is good enough to compare.
     bool is_beside = (job->backup > 0 || job->mode.kind == MODE_PS_SSP) &&
                      sample_is_beside(job->workers, course->parts, course->hosts);
-    if (is_mixed || is_unlike || is_beside || waits_for_slices(course) ||
+    bool is_refused = is_beside && (job->backup > 0 || !course->extent->is_compared);
+    if (is_mixed || is_unlike || is_refused || waits_for_slices(course) ||
         (kind == REDUCTION_HALVING && (job->workers & (job->workers - 1)) != 0)) {
         return (double)INFINITY;
+    }
+    if (is_beside) {
+        return BESIDE_ROUGH;
     }
     if (job->backup > 0) {
         return error_of_backup(course);

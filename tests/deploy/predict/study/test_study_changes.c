@@ -24,6 +24,7 @@ struct shape {
     enum all_reduce_choice choice;
     const char *limiter;
     uint32_t cores, racks; // of a host; of all hosts. 0: none
+    uint32_t servers;      // in ps-ssp, beside workers; 0: a ring
 };
 
 static struct costs costs_of(const struct shape *it)
@@ -48,9 +49,11 @@ static void write_network(const struct shape *it, char *text, size_t size)
 {
     uint32_t groups = it->racks > 0 ? it->racks : 1;
     size_t used = (size_t)snprintf(text, size, "{\"switches\": [{\"name\": \"s0\"}");
-    char cores[32] = "";
+    char more[32] = "";
     if (it->cores > 0) {
-        snprintf(cores, sizeof(cores), ", \"cores\": %u", it->cores);
+        snprintf(more, sizeof(more), ", \"cores\": %u", it->cores);
+    } else if (it->servers > 0) {
+        snprintf(more, sizeof(more), ", \"servers\": 1");
     }
     for (uint32_t i = 1; i <= it->racks; i++) {
         used +=
@@ -63,7 +66,7 @@ static void write_network(const struct shape *it, char *text, size_t size)
             "%s{\"name\": \"h%u-\", \"count\": %u, \"workers\": %u, \"nic\": \"%g Gbit/s\","
             " \"latency\": \"%g us\", \"switch\": \"s%u\"%s}",
             i > 0 ? ", " : "], \"hosts\": [", i, it->workers / it->per_host / groups, it->per_host,
-            it->gigabits, 1e6 * it->latency_s, it->racks > 0 ? i + 1 : 0, cores);
+            it->gigabits, 1e6 * it->latency_s, it->racks > 0 ? i + 1 : 0, more);
     }
     assert_true(used + 3 < size);
     snprintf(text + used, size - used, "]}");
@@ -82,12 +85,16 @@ static struct study_point find(const struct shape *it, uint32_t sample)
     study->costs_file = study->network_file = "a file";
     study->costs = &costs;
     study->network = &network;
-    study->job = predictions_job(MODE_RING, it->workers, 0, it->choice);
+    struct mode mode = {.kind = MODE_RING};
+    if (it->servers > 0) {
+        mode = (struct mode){.kind = MODE_PS_SSP, .slack_steps = 2};
+    }
+    study->job = predictions_job(mode.kind, it->workers, it->servers, it->choice);
     study->job.bucket_mb = 1;
     study->counted = 1;
     study->change_sample = sample;
     study->is_approximate = it->choice == ALL_REDUCE_CHOICE_DIRECT;
-    study->designs[0] = (struct study_design){{.kind = MODE_RING}, 0};
+    study->designs[0] = (struct study_design){mode, it->servers};
     study->workers[0] = it->workers;
     study->design_count = study->worker_count = 1;
     study_cross(study);
@@ -171,6 +178,24 @@ static void a_few_of_those_that_send_to_all_show_the_limiter_that_more_show(void
     }
 }
 
+/* Servers on hosts of workers, in ps-ssp: no sample stands for all there, but it does to compare.
+ */
+static void a_sample_shows_the_limiter_where_servers_run_beside_workers(void **state)
+{
+    (void)state;
+    static const struct shape shapes[] = {
+        {1e-4, 2e-5, 4e9, 1e-3, 10, 1e-5, 512, 1, ALL_REDUCE_CHOICE_AUTO, "bandwidth", 0, 0, 4},
+        {1e-4, 1e-4, 4e9, 1e-3, 100, 1e-5, 512, 1, ALL_REDUCE_CHOICE_AUTO, "messages", 0, 0, 4},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct study_point few = find(&shapes[i], 0), many = find(&shapes[i], MANY);
+        assert_string_equal(many.limiter, shapes[i].limiter);
+        assert_string_equal(few.limiter, many.limiter);
+        assert_true(few.limiter_error > 0 && !few.made.is_reduced);
+        assert_true(fabs(few.limiter_gain - many.limiter_gain) <= few.limiter_error);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +203,7 @@ int main(void)
         cmocka_unit_test(long_delays_take_a_larger_sample),
         cmocka_unit_test(limiters_of_long_points_are_found_with_few_workers),
         cmocka_unit_test(a_few_of_those_that_send_to_all_show_the_limiter_that_more_show),
+        cmocka_unit_test(a_sample_shows_the_limiter_where_servers_run_beside_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
