@@ -21,7 +21,6 @@
 #define STRANGERS_MAX 64
 
 #define TURNED_AWAY_MAX 256 // in a row, before whoever listens goes on with other things
-
 #define DESCRIPTORS_MAX (UINT64_C(1) << 20)     // some systems allow a thousand times as many
 #define VISITORS_MAX    (3 * DOOR_VISITORS_MAX) // our user's, others', and those about to go
 
@@ -33,7 +32,7 @@ struct stranger {
 
 struct visitor {
     int fd;
-    uint32_t house; // to which it has come
+    uint32_t listener_id; // to which it has come
     enum local_peer whose;
     bool has_key;      // has shown an allowed one
     bool was_late;     // has been found so
@@ -60,7 +59,7 @@ static struct {
 } door = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .peer_fd = -1, .exempt_fds = {-1, -1}};
 
-// By descriptor: the house of a connection that was admitted, maybe closed, and has not left; or 0.
+// By descriptor: the listener of a connection that was admitted there and has not left; 0: none.
 static uint32_t admitted[DESCRIPTORS_MAX]; // under the mutex
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -83,7 +82,7 @@ void door_open(void)
     pthread_mutex_unlock(&door.mutex);
 }
 
-uint32_t door_house(int listener)
+uint32_t door_listener_id(int listener)
 {
     struct stat about;
     return fstat(listener, &about) == 0 ? (uint32_t)about.st_ino : 0;
@@ -119,13 +118,13 @@ static uint64_t descriptor_limit(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-/* Notes the house of one that was admitted at the descriptor, 0: it has left. Whether one was. */
-static bool set_admitted(int fd, uint32_t house)
+/* Notes to which listener this one was admitted, 0: it has left. Returns whether one was before. */
+static bool set_admitted(int fd, uint32_t listener_id)
 {
     uint32_t at = (uint32_t)fd, before = 0;
     if (at < DESCRIPTORS_MAX) {
         before = admitted[at];
-        admitted[at] = house;
+        admitted[at] = listener_id;
         door.admitted_end = at < door.admitted_end ? door.admitted_end : at + 1;
     }
     return before != 0;
@@ -253,9 +252,9 @@ static void note_turned_away(const char *address, const char *why)
 }
 
 /* Whether the connection may stay. */
-static bool receive_visitor(int fd, int listener, const struct sockaddr_storage *storage)
+static bool receive_visitor(int fd, uint32_t listener_id, const struct sockaddr_storage *storage)
 {
-    struct visitor visitor = {.fd = fd, .since_ms = clock_now_ms(), .house = door_house(listener)};
+    struct visitor visitor = {.fd = fd, .since_ms = clock_now_ms(), .listener_id = listener_id};
     char address[DOOR_ADDRESS_BYTES];
     const char *why = NULL;
     if (local_peer_read_address(storage, &visitor.from)) {
@@ -273,7 +272,7 @@ static bool receive_visitor(int fd, int listener, const struct sockaddr_storage 
     if (why != NULL) {
         note_turned_away(address, why);
     } else if (storage->ss_family == AF_UNIX) {
-        set_admitted(fd, visitor.house);
+        set_admitted(fd, visitor.listener_id);
     }
     return why == NULL;
 }
@@ -315,7 +314,8 @@ static int take_one(int fd, struct sockaddr_storage *storage, socklen_t *size, i
     *ret_is_turned_away = false;
     pthread_mutex_lock(&door.mutex);
     if (taken >= 0) {
-        *ret_is_turned_away = !is_exempt(fd) && !receive_visitor(taken, fd, storage);
+        *ret_is_turned_away =
+            !is_exempt(fd) && !receive_visitor(taken, door_listener_id(fd), storage);
     } else if ((error == EMFILE || error == ENFILE) && door.spare_fd >= 0) {
         turn_away_next(fd);
     }
@@ -417,7 +417,7 @@ void door_admit(int fd)
     uint32_t index;
     pthread_mutex_lock(&door.mutex);
     if (find_visitor(fd, &index)) {
-        set_admitted(fd, door.visitors[index].house);
+        set_admitted(fd, door.visitors[index].listener_id);
         remove_visitor(index);
     }
     pthread_mutex_unlock(&door.mutex);
@@ -453,7 +453,7 @@ enum door_visit door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
     return visit;
 }
 
-void door_end_visits(uint32_t house, uint64_t now_ms)
+void door_end_visits(uint32_t listener_id, uint64_t now_ms)
 {
     pthread_mutex_lock(&door.mutex);
     for (uint32_t i = 0; i < door.count; i++) {
@@ -461,7 +461,7 @@ void door_end_visits(uint32_t house, uint64_t now_ms)
         if (visitor->since_ms + DOOR_SETTLE_MS > now_ms) {
             break; // those behind it came later
         }
-        if (visitor->house != house) {
+        if (visitor->listener_id != listener_id) {
             continue;
         }
         visitor->gives_way = true;
@@ -476,14 +476,14 @@ void door_end_visits(uint32_t house, uint64_t now_ms)
     pthread_mutex_unlock(&door.mutex);
 }
 
-void door_forget(uint32_t house)
+void door_forget(uint32_t listener_id)
 {
     pthread_mutex_lock(&door.mutex);
     for (uint32_t fd = 0; fd < door.admitted_end; fd++) {
-        admitted[fd] = admitted[fd] == house ? 0 : admitted[fd];
+        admitted[fd] = admitted[fd] == listener_id ? 0 : admitted[fd];
     }
     for (uint32_t i = door.count; i-- > 0;) {
-        if (door.visitors[i].house == house) {
+        if (door.visitors[i].listener_id == listener_id) {
             remove_visitor(i);
         }
     }

@@ -61,9 +61,9 @@ struct door_turned_away {
  * again does no harm. */
 void door_open(void);
 
-/* The number of a house: of a socket that listens. No other socket of this system has it, while of
- * descriptors many have the same one, one after the other. */
-uint32_t door_house(int listener);
+/* The id of a listening socket; 0: the descriptor has none. No other socket of this system has it,
+ * while a descriptor may belong to several sockets, one after the other. */
+uint32_t door_listener_id(int listener);
 
 #define DOOR_EXEMPT_MAX 2
 
@@ -99,17 +99,17 @@ enum door_visit {
 /* The connection was closed. Writes the address of a visitor. */
 enum door_visit door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
 
-/* Shuts down the connections to the house that have said nothing for DOOR_VISIT_MS; then they
+/* Shuts down the connections to the listener that have said nothing for DOOR_VISIT_MS; then they
  * leave like any other. Those that have said nothing for DOOR_SETTLE_MS give way from now on. For
- * the owner of the house, when it has received all that has come: a message that waits for it is
+ * the owner of the listener, when it has received all that has come: a message that waits for it is
  * no silence. As it may have been stopped for long itself, nobody is sent away for being late
  * before the second call that finds it late; calls are to be a second apart. */
-void door_end_visits(uint32_t house, uint64_t now_ms);
+void door_end_visits(uint32_t listener_id, uint64_t now_ms);
 
-/* The house was closed, and all that had come to it: nobody tells of them any more. For its owner,
- * once they are. Until then their descriptors count as theirs: what comes to another house at one
- * of them would never be seen to leave. */
-void door_forget(uint32_t house);
+/* Forgets all connections to a listener. For its owner, once the listener and these connections are
+ * closed: nobody calls door_leave for them. Otherwise a connection to another listener that gets
+ * one of their descriptors would be taken for one that was admitted. */
+void door_forget(uint32_t listener_id);
 
 /* Whether another user's process was found listening at that name (an abstract one without its
  * zero, or a private path), lately; then writes which. */

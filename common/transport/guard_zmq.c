@@ -156,10 +156,10 @@ static const char *describe_failure(const struct monitor_event *event)
     }
 }
 
-static void note_house(struct guard *guard, int listener)
+static void note_listener(struct guard *guard, int listener)
 {
-    if (guard->house_count < GUARD_HOUSES_MAX) {
-        guard->houses[guard->house_count++] = door_house(listener);
+    if (guard->listener_count < GUARD_LISTENERS_MAX) {
+        guard->listener_ids[guard->listener_count++] = door_listener_id(listener);
     }
 }
 
@@ -169,7 +169,7 @@ static void take_events(struct guard *guard)
     char address[DOOR_ADDRESS_BYTES];
     while (guard->monitor != NULL && monitor_next(guard->monitor, &event)) {
         if (event.kind == ZMQ_EVENT_LISTENING) {
-            note_house(guard, (int)event.value);
+            note_listener(guard, (int)event.value);
             continue;
         }
         if ((event.kind & FAILURES) != 0) {
@@ -292,8 +292,8 @@ void guard_end_visits(struct guard *guard)
     }
     guard->ended_ms = now_ms;
     take_events(guard); // who has gone is not there any more
-    for (uint32_t i = 0; i < guard->house_count; i++) {
-        door_end_visits(guard->houses[i], now_ms);
+    for (uint32_t i = 0; i < guard->listener_count; i++) {
+        door_end_visits(guard->listener_ids[i], now_ms);
     }
 }
 
@@ -335,7 +335,7 @@ void guard_end(struct guard *guard)
 
 void guard_forget(const struct guard *guard)
 {
-    for (uint32_t i = 0; i < guard->house_count; i++) {
-        door_forget(guard->houses[i]);
+    for (uint32_t i = 0; i < guard->listener_count; i++) {
+        door_forget(guard->listener_ids[i]);
     }
 }

@@ -18,16 +18,16 @@
 // A connecting peer has this long to finish its handshake.
 #define GUARD_HANDSHAKE_MS 10000
 
-#define GUARD_HOUSES_MAX 8
+#define GUARD_LISTENERS_MAX 8
 
 /* Zeroed: no keys. */
 struct guard {
-    const struct security *security;   // borrowed; NULL: none
-    bool leaves_clear;                 // tcp has no keys from now on: see transport_leave_clear
-    void *zap;                         // where libzmq asks about keys; NULL: there are no keys
-    void *monitor, *router;            // of the socket that listens; NULL: none does
-    uint32_t houses[GUARD_HOUSES_MAX]; // (house_count) where it listens: see door_house
-    uint32_t house_count;
+    const struct security *security; // borrowed; NULL: none
+    bool leaves_clear;               // tcp has no keys from now on: see transport_leave_clear
+    void *zap;                       // where libzmq asks about keys; NULL: there are no keys
+    void *monitor, *router;          // of the socket that listens; NULL: none does
+    uint32_t listener_ids[GUARD_LISTENERS_MAX]; // (listener_count) of that socket, see door.h
+    uint32_t listener_count;
     uint64_t ended_ms; // when silent connections were last ended
     const char *why;   // why the last failed connection failed, which is about to close
     struct refusals refusals;
@@ -70,7 +70,8 @@ void guard_note_peer(struct guard *guard, int fd, uint64_t peer);
 void guard_stop_watching(struct guard *guard);
 void guard_end(struct guard *guard);
 
-/* Forgets those who have come. Call it when the sockets' context has ended, and all are closed. */
+/* Has the door forget the connections to the guarded socket. For after the end of the sockets'
+ * context, when all of them are closed. */
 void guard_forget(const struct guard *guard);
 
 #endif

@@ -2,7 +2,7 @@
 #include "common/base/clock.h"
 #include "common/security/security.h"
 #include "common/transport/door.h"
-#include "tests/support/common/house.h"
+#include "tests/support/common/listener.h"
 #include "tests/support/common/squatter.h"
 
 // clang-format off
@@ -28,13 +28,13 @@
 static void who_comes_is_a_visitor_until_it_is_admitted(void **state)
 {
     (void)state;
-    struct house house;
+    struct listener listener;
     struct sockaddr_in from = {0};
     socklen_t size = sizeof(from);
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
-    house_open(&house);
-    int guest = house_visit(&house, 1, address);
-    int fd = accept(house.fd, (struct sockaddr *)&from, &size);
+    listener_open(&listener);
+    int guest = listener_visit(&listener, 1, address);
+    int fd = accept(listener.fd, (struct sockaddr *)&from, &size);
     assert_true(fd >= 0);
     assert_int_equal(from.sin_addr.s_addr, htonl(INADDR_LOOPBACK)); // as accept tells it
     assert_int_equal(door_visitor_count(), 1);
@@ -44,19 +44,19 @@ static void who_comes_is_a_visitor_until_it_is_admitted(void **state)
     door_admit(12345); // nobody
     close(fd);
     close(guest);
-    close(house.fd);
+    close(listener.fd);
 }
 
 static void who_leaves_without_a_word_is_named(void **state)
 {
     (void)state;
-    struct house house;
+    struct listener listener;
     char addresses[3][DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
     int guests[3], fds[3];
-    house_open(&house);
+    listener_open(&listener);
     for (unsigned i = 0; i < 3; i++) {
-        guests[i] = house_visit(&house, (unsigned char)(i + 1), addresses[i]);
-        fds[i] = accept4(house.fd, NULL, NULL, SOCK_CLOEXEC);
+        guests[i] = listener_visit(&listener, (unsigned char)(i + 1), addresses[i]);
+        fds[i] = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC);
         assert_true(fds[i] >= 0);
         assert_int_equal(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     }
@@ -69,20 +69,20 @@ static void who_leaves_without_a_word_is_named(void **state)
         close(guests[order[i]]);
     }
     assert_int_equal(door_visitor_count(), 0);
-    close(house.fd);
+    close(listener.fd);
 }
 
 static void who_has_shown_a_key_is_told_from_who_has_not(void **state)
 {
     (void)state;
-    struct house house;
+    struct listener listener;
     static const unsigned char hosts[] = {1, 1, 2};
     char address[DOOR_ADDRESS_BYTES];
     int guests[3], fds[3];
-    house_open(&house);
+    listener_open(&listener);
     for (unsigned i = 0; i < 3; i++) {
-        guests[i] = house_visit(&house, hosts[i], address);
-        fds[i] = accept(house.fd, NULL, NULL);
+        guests[i] = listener_visit(&listener, hosts[i], address);
+        fds[i] = accept(listener.fd, NULL, NULL);
         assert_true(fds[i] >= 0);
     }
     door_note_key("127.0.0.1"); // the last one from there
@@ -94,19 +94,19 @@ static void who_has_shown_a_key_is_told_from_who_has_not(void **state)
         close(fds[i]);
         close(guests[i]);
     }
-    close(house.fd);
+    close(listener.fd);
 }
 
 static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **state)
 {
     (void)state;
-    struct house house;
+    struct listener listener;
     char first[DOOR_ADDRESS_BYTES], second[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
-    house_open(&house);
-    int guest = house_visit(&house, 1, first), other = house_visit(&house, 1, second);
-    int fd = accept(house.fd, NULL, NULL);
+    listener_open(&listener);
+    int guest = listener_visit(&listener, 1, first), other = listener_visit(&listener, 1, second);
+    int fd = accept(listener.fd, NULL, NULL);
     close(fd); // which is told later
-    assert_int_equal(accept(house.fd, NULL, NULL), fd);
+    assert_int_equal(accept(listener.fd, NULL, NULL), fd);
     assert_true(door_leave(fd, text));
     assert_string_equal(text, first);
     assert_true(door_leave(fd, text));
@@ -114,7 +114,7 @@ static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **stat
     close(fd);
     close(guest);
     close(other);
-    close(house.fd);
+    close(listener.fd);
 }
 
 /* As when all members make new connections at once: what is told last is the end of the old ones.
@@ -122,14 +122,15 @@ static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **stat
 static void the_end_of_one_that_was_admitted_is_not_that_of_the_next_one_there(void **state)
 {
     (void)state;
-    struct house house;
+    struct listener listener;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
-    house_open(&house);
-    int guest = house_visit(&house, 1, address), other = house_visit(&house, 1, address);
-    int fd = accept(house.fd, NULL, NULL);
+    listener_open(&listener);
+    int guest = listener_visit(&listener, 1, address),
+        other = listener_visit(&listener, 1, address);
+    int fd = accept(listener.fd, NULL, NULL);
     door_admit(fd);
     close(fd); // which is told later
-    assert_int_equal(accept(house.fd, NULL, NULL), fd);
+    assert_int_equal(accept(listener.fd, NULL, NULL), fd);
     assert_int_equal(door_leave(fd, text), DOOR_NO_VISIT);
     assert_int_equal(door_visitor_count(), 1);
     assert_int_equal(door_leave(fd, text), DOOR_VISIT);
@@ -137,7 +138,7 @@ static void the_end_of_one_that_was_admitted_is_not_that_of_the_next_one_there(v
     close(fd);
     close(guest);
     close(other);
-    close(house.fd);
+    close(listener.fd);
 }
 
 /* Guests of 127.0.0.1, and the room that there is for them. */
@@ -148,15 +149,15 @@ struct guests {
     char address[DOOR_ADDRESS_BYTES]; // of the last
 };
 
-static void invite(const struct house *house, struct guests *guests)
+static void invite(const struct listener *listener, struct guests *guests)
 {
     for (unsigned i = 0; i < GUESTS; i++) {
-        guests->own[i] = house_visit(house, 1, guests->address);
-        guests->taken[i] = accept(house->fd, NULL, NULL);
+        guests->own[i] = listener_visit(listener, 1, guests->address);
+        guests->taken[i] = accept(listener->fd, NULL, NULL);
         assert_int_equal(guests->taken[i] >= 0, i < ROOM);
         if (i >= ROOM) {
             assert_int_equal(errno, ECONNABORTED);
-            house_assert_closed(guests->own[i]);
+            listener_assert_closed(guests->own[i]);
         }
     }
 }
@@ -176,12 +177,12 @@ static void see_off(struct guests *guests)
 static void one_address_gets_half_of_the_room(void **state)
 {
     (void)state;
-    struct house house;
+    struct listener listener;
     static struct guests guests;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
-    struct rlimit before = house_limit_descriptors(SCARCE);
-    house_open(&house);
-    invite(&house, &guests);
+    struct rlimit before = listener_limit_descriptors(SCARCE);
+    listener_open(&listener);
+    invite(&listener, &guests);
     struct door_turned_away turned = door_take_turned_away();
     assert_int_equal(turned.count, GUESTS - ROOM);
     assert_string_equal(turned.address, guests.address);
@@ -190,7 +191,8 @@ static void one_address_gets_half_of_the_room(void **state)
     // Others still come in, and so does the next one from there, once one has spoken.
     const unsigned char hosts[] = {2, 1};
     for (unsigned i = 0; i < 2; i++) {
-        int guest = house_visit(&house, hosts[i], address), fd = accept(house.fd, NULL, NULL);
+        int guest = listener_visit(&listener, hosts[i], address),
+            fd = accept(listener.fd, NULL, NULL);
         assert_true(fd >= 0);
         assert_true(door_leave(fd, text));
         assert_string_equal(text, address);
@@ -200,7 +202,7 @@ static void one_address_gets_half_of_the_room(void **state)
     }
     see_off(&guests);
     assert_int_equal(door_visitor_count(), 0);
-    close(house.fd);
+    close(listener.fd);
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
@@ -215,24 +217,24 @@ static void the_oldest_that_says_nothing_makes_room_for_the_next(void **state)
 {
     (void)state;
     enum { COUNT = 3 };
-    struct house house;
+    struct listener listener;
     static struct guests guests;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
     int later[COUNT], later_fds[COUNT];
-    struct rlimit before = house_limit_descriptors(SCARCE);
-    house_open(&house);
-    invite(&house, &guests); // there is no room for more
+    struct rlimit before = listener_limit_descriptors(SCARCE);
+    listener_open(&listener);
+    invite(&listener, &guests); // there is no room for more
     door_take_turned_away();
-    door_end_visits(door_house(house.fd), clock_now_ms() + DOOR_SETTLE_MS);
+    door_end_visits(door_listener_id(listener.fd), clock_now_ms() + DOOR_SETTLE_MS);
     door_admit(guests.taken[1]); // a member: there is room for one
     for (unsigned i = 0; i < COUNT; i++) {
-        later[i] = house_visit(&house, 1, address);
-        later_fds[i] = accept(house.fd, NULL, NULL);
+        later[i] = listener_visit(&listener, 1, address);
+        later_fds[i] = accept(listener.fd, NULL, NULL);
         assert_true(later_fds[i] >= 0);
     }
     const unsigned gone[] = {0, 2};
     for (unsigned i = 0; i < 2; i++) {
-        house_assert_closed(guests.own[gone[i]]);
+        listener_assert_closed(guests.own[gone[i]]);
         assert_true(door_leave(guests.taken[gone[i]], text));
     }
     assert_true(is_open(guests.own[1]) && is_open(guests.own[3]));
@@ -245,7 +247,7 @@ static void the_oldest_that_says_nothing_makes_room_for_the_next(void **state)
     }
     see_off(&guests);
     assert_int_equal(door_visitor_count(), 0);
-    close(house.fd);
+    close(listener.fd);
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
@@ -253,19 +255,19 @@ static void the_last_descriptors_are_not_given_to_strangers(void **state)
 {
     (void)state;
     enum { DESCRIPTORS = 64, RESERVE = DESCRIPTORS / 4 };
-    struct house house;
+    struct listener listener;
     char address[DOOR_ADDRESS_BYTES];
     int taken[DESCRIPTORS];
     unsigned count = 0;
-    house_open(&house);
-    int guest = house_visit(&house, 1, address);
-    struct rlimit before = house_limit_descriptors(DESCRIPTORS);
+    listener_open(&listener);
+    int guest = listener_visit(&listener, 1, address);
+    struct rlimit before = listener_limit_descriptors(DESCRIPTORS);
     do {
         taken[count] = dup(STDIN_FILENO);
     } while (taken[count++] < DESCRIPTORS - RESERVE - 1);
-    assert_int_equal(accept(house.fd, NULL, NULL), -1);
+    assert_int_equal(accept(listener.fd, NULL, NULL), -1);
     assert_int_equal(errno, ECONNABORTED);
-    house_assert_closed(guest);
+    listener_assert_closed(guest);
     assert_non_null(strstr(door_take_turned_away().why, "too few file descriptors are left"));
     assert_int_equal(door_visitor_count(), 0);
     while (count > 0) {
@@ -273,31 +275,31 @@ static void the_last_descriptors_are_not_given_to_strangers(void **state)
     }
     setrlimit(RLIMIT_NOFILE, &before);
     close(guest);
-    close(house.fd);
+    close(listener.fd);
 }
 
 static void without_any_descriptor_nobody_is_kept_waiting(void **state)
 {
     (void)state;
     enum { DESCRIPTORS = 64 };
-    struct house house;
+    struct listener listener;
     char address[DOOR_ADDRESS_BYTES];
     int taken[DESCRIPTORS];
     unsigned count = 0;
     door_open();
-    house_open(&house);
-    int guest = house_visit(&house, 1, address);
-    struct rlimit before = house_limit_descriptors(DESCRIPTORS);
+    listener_open(&listener);
+    int guest = listener_visit(&listener, 1, address);
+    struct rlimit before = listener_limit_descriptors(DESCRIPTORS);
     while ((taken[count] = dup(STDIN_FILENO)) >= 0) {
         count++;
     }
     assert_int_equal(errno, EMFILE);
     // Not EMFILE, at which libzmq ends the process; and not again for the same one.
-    assert_int_equal(accept(house.fd, NULL, NULL), -1);
+    assert_int_equal(accept(listener.fd, NULL, NULL), -1);
     assert_int_equal(errno, ECONNABORTED);
-    struct pollfd item = {.fd = house.fd, .events = POLLIN};
+    struct pollfd item = {.fd = listener.fd, .events = POLLIN};
     assert_int_equal(poll(&item, 1, 0), 0);
-    house_assert_closed(guest);
+    listener_assert_closed(guest);
     struct door_turned_away turned = door_take_turned_away();
     assert_int_equal(turned.count, 1);
     assert_string_equal(turned.address, address);
@@ -306,7 +308,7 @@ static void without_any_descriptor_nobody_is_kept_waiting(void **state)
     }
     setrlimit(RLIMIT_NOFILE, &before);
     close(guest);
-    close(house.fd);
+    close(listener.fd);
 }
 
 /* A process of that user connects to the Unix socket and waits until it is closed. */
@@ -335,13 +337,13 @@ static void a_process_of_another_user_does_not_come_in(void **state)
     int wrote = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "ringside-test-%ld",
                          (long)getpid());
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)wrote);
-    int house = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), result;
-    assert_int_equal(bind(house, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(house, 4), 0);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), result;
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listener, 4), 0);
     const uid_t users[] = {4711, 0};
     for (unsigned i = 0; i < 2; i++) {
         pid_t child = visit_as(&address, size, users[i]);
-        int fd = accept(house, NULL, NULL);
+        int fd = accept(listener, NULL, NULL);
         assert_int_equal(fd >= 0, users[i] == 0);
         if (fd >= 0) {
             close(fd);
@@ -356,7 +358,7 @@ static void a_process_of_another_user_does_not_come_in(void **state)
         }
     }
     assert_int_equal(door_visitor_count(), 0);
-    close(house);
+    close(listener);
 }
 
 /* Says something to it, if it gets through; the error otherwise. */
@@ -405,27 +407,27 @@ static void nothing_is_said_to_another_user_at_a_name_of_ours(void **state)
 static void who_says_nothing_for_long_is_sent_away_at_the_second_look(void **state)
 {
     (void)state;
-    struct house house, other;
+    struct listener listener, other;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES], byte;
-    house_open(&house);
-    house_open(&other);
-    int guest = house_visit(&house, 1, address), elsewhere = house_visit(&other, 1, text);
-    int fd = accept(house.fd, NULL, NULL), other_fd = accept(other.fd, NULL, NULL);
+    listener_open(&listener);
+    listener_open(&other);
+    int guest = listener_visit(&listener, 1, address), elsewhere = listener_visit(&other, 1, text);
+    int fd = accept(listener.fd, NULL, NULL), other_fd = accept(other.fd, NULL, NULL);
     uint64_t late_ms = clock_now_ms() + DOOR_VISIT_MS;
-    door_end_visits(door_house(house.fd), late_ms - DOOR_VISIT_MS / 2);
-    door_end_visits(door_house(house.fd), late_ms - DOOR_VISIT_MS / 2);
-    door_end_visits(door_house(house.fd), late_ms);
+    door_end_visits(door_listener_id(listener.fd), late_ms - DOOR_VISIT_MS / 2);
+    door_end_visits(door_listener_id(listener.fd), late_ms - DOOR_VISIT_MS / 2);
+    door_end_visits(door_listener_id(listener.fd), late_ms);
     assert_int_equal(recv(guest, &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);
-    door_end_visits(door_house(house.fd), late_ms + 1000);
-    house_assert_closed(guest);
+    door_end_visits(door_listener_id(listener.fd), late_ms + 1000);
+    listener_assert_closed(guest);
     assert_int_equal(recv(elsewhere, &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);
     assert_int_equal(door_visitor_count(), 2);
     assert_true(door_leave(fd, text));
     assert_string_equal(text, address);
     door_admit(other_fd);
-    const int all[] = {guest, elsewhere, fd, other_fd, house.fd, other.fd};
+    const int all[] = {guest, elsewhere, fd, other_fd, listener.fd, other.fd};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         close(all[i]);
     }
@@ -434,21 +436,22 @@ static void who_says_nothing_for_long_is_sent_away_at_the_second_look(void **sta
 static void who_has_the_descriptor_of_one_that_has_gone_stays(void **state)
 {
     (void)state;
-    struct house house;
+    struct listener listener;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES], byte;
     int pair[2];
-    house_open(&house);
-    int guest = house_visit(&house, 1, address);
-    int fd = accept(house.fd, NULL, NULL);
+    listener_open(&listener);
+    int guest = listener_visit(&listener, 1, address);
+    int fd = accept(listener.fd, NULL, NULL);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(dup2(pair[0], fd), fd); // closes it, which nobody has told yet
     for (unsigned i = 0; i < 3; i++) {
-        door_end_visits(door_house(house.fd), clock_now_ms() + DOOR_VISIT_MS + UINT64_C(1000) * i);
+        door_end_visits(door_listener_id(listener.fd),
+                        clock_now_ms() + DOOR_VISIT_MS + UINT64_C(1000) * i);
     }
     assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);
     assert_true(door_leave(fd, text));
-    const int all[] = {guest, fd, pair[0], pair[1], house.fd};
+    const int all[] = {guest, fd, pair[0], pair[1], listener.fd};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         close(all[i]);
     }

@@ -4,8 +4,8 @@
 #include "common/transport/door.h"
 #include "common/transport/transport.h"
 #include "tests/support/common/captured_log.h"
-#include "tests/support/common/house.h"
 #include "tests/support/common/insecure.h"
+#include "tests/support/common/listener.h"
 #include "tests/support/common/strangers.h"
 
 // clang-format off
@@ -423,7 +423,7 @@ static void who_comes_after_a_transport_is_seen_at_its_descriptors(void **state)
     (void)state;
     enum { GUESTS = 64 }; // at all descriptors that it can have had
     struct pair pair;
-    struct house house;
+    struct listener listener;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
     int guests[GUESTS], fds[GUESTS];
     uint64_t silent;
@@ -436,10 +436,10 @@ static void who_comes_after_a_transport_is_seen_at_its_descriptors(void **state)
     opened.server = NULL;
     assert_int_equal(door_visitor_count(), 0);
     close_client(&pair);
-    house_open(&house);
+    listener_open(&listener);
     for (unsigned i = 0; i < GUESTS; i++) {
-        guests[i] = house_visit(&house, 1, address);
-        fds[i] = accept(house.fd, NULL, NULL);
+        guests[i] = listener_visit(&listener, 1, address);
+        fds[i] = accept(listener.fd, NULL, NULL);
         assert_true(fds[i] >= 0);
     }
     for (unsigned i = 0; i < GUESTS; i++) {
@@ -447,7 +447,7 @@ static void who_comes_after_a_transport_is_seen_at_its_descriptors(void **state)
         close(fds[i]);
         close(guests[i]);
     }
-    close(house.fd);
+    close(listener.fd);
 }
 
 int main(void)

@@ -19,11 +19,12 @@ enum { HEARD_NOTHING, HEARD_SOMETHING, NOT_THERE };
 static void listen_as(const struct squatter *squatter, uid_t user, int ready)
 {
     char byte;
-    int house = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool listens = setuid(user) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-                   bind(house, (const struct sockaddr *)&squatter->address, squatter->size) == 0 &&
-                   listen(house, 4) == 0 && write(ready, "x", 1) == 1;
-    int guest = listens ? accept(house, NULL, NULL) : -1;
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool listens =
+        setuid(user) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+        bind(listener, (const struct sockaddr *)&squatter->address, squatter->size) == 0 &&
+        listen(listener, 4) == 0 && write(ready, "x", 1) == 1;
+    int guest = listens ? accept(listener, NULL, NULL) : -1;
     if (guest < 0) {
         _exit(NOT_THERE);
     }

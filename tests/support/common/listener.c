@@ -1,5 +1,5 @@
 /* Listens, connects, and fails the test where that does not work. */
-#include "tests/support/common/house.h"
+#include "tests/support/common/listener.h"
 
 #include "tests/support/common/patience.h"
 
@@ -15,19 +15,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void house_open(struct house *house)
+void listener_open(struct listener *listener)
 {
-    socklen_t size = sizeof(house->address);
-    house->address =
+    socklen_t size = sizeof(listener->address);
+    listener->address =
         (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    house->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(house->fd >= 0);
-    assert_int_equal(bind(house->fd, (struct sockaddr *)&house->address, size), 0);
-    assert_int_equal(listen(house->fd, 1024), 0);
-    assert_int_equal(getsockname(house->fd, (struct sockaddr *)&house->address, &size), 0);
+    listener->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(listener->fd >= 0);
+    assert_int_equal(bind(listener->fd, (struct sockaddr *)&listener->address, size), 0);
+    assert_int_equal(listen(listener->fd, 1024), 0);
+    assert_int_equal(getsockname(listener->fd, (struct sockaddr *)&listener->address, &size), 0);
 }
 
-int house_visit(const struct house *house, unsigned char last, char address[DOOR_ADDRESS_BYTES])
+int listener_visit(const struct listener *listener, unsigned char last,
+                   char address[DOOR_ADDRESS_BYTES])
 {
     struct sockaddr_in own = {.sin_family = AF_INET,
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last)};
@@ -35,13 +36,13 @@ int house_visit(const struct house *house, unsigned char last, char address[DOOR
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&house->address, sizeof(own)), 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&listener->address, sizeof(own)), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
     snprintf(address, DOOR_ADDRESS_BYTES, "127.0.0.%u:%u", last, ntohs(own.sin_port));
     return fd;
 }
 
-void house_assert_closed(int fd)
+void listener_assert_closed(int fd)
 {
     struct pollfd item = {.fd = fd, .events = POLLIN};
     char byte;
@@ -49,7 +50,7 @@ void house_assert_closed(int fd)
     assert_true(read(fd, &byte, 1) <= 0);
 }
 
-struct rlimit house_limit_descriptors(rlim_t count)
+struct rlimit listener_limit_descriptors(rlim_t count)
 {
     struct rlimit before, limit;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
