@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/channel/channel_trace.h"
 #include "common/job/faults.h"
+#include "common/thread/slow_disk.h"
 #include "common/transport/port_range.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
@@ -143,7 +144,7 @@ enum status server_open_keeper(struct server *server)
         .context = server,
     };
     status = keeper_create(&keeper, &server->keeper);
-    server->has_disk_failed |= status == STATUS_IO || status == STATUS_INTERRUPTED;
+    server->has_disk_failed |= slow_disk_is_given_up(status);
     return status;
 }
 

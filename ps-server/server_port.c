@@ -2,6 +2,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/job/job_modes.h"
+#include "common/thread/slow_disk.h"
 #include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
@@ -29,12 +30,12 @@ static void port_log(void *context, bool is_error, const char *sentence)
     log_write(!is_error ? LOG_INFO : has_failed ? LOG_ERROR : LOG_WARN, "%s", sentence);
 }
 
-/* Which may have to wait for the disk. */
+/* Begins to write checkpoints. May have to wait for the disk. */
 static void begin_writing(struct server *server)
 {
     signs_busy(&server->signs);
     enum status status = keeper_begin_writing(server->keeper, &server->coordinator);
-    server->has_disk_failed |= status == STATUS_IO || status == STATUS_INTERRUPTED;
+    server->has_disk_failed |= slow_disk_is_given_up(status);
     server_note_record(server, status);
 }
 

@@ -1,5 +1,6 @@
 /* The run folder of a coordinator: its lock, its history, its results. */
 #include "common/base/clock.h"
+#include "common/thread/slow_disk.h"
 #include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
@@ -117,7 +118,7 @@ enum status server_open_record(struct server *server)
         .context = server,
     };
     enum status status = recorder_create(&record, &server->recorder);
-    server->has_disk_failed |= status == STATUS_IO || status == STATUS_INTERRUPTED;
+    server->has_disk_failed |= slow_disk_is_given_up(status);
     server->is_again = options->goes_on && (options->restarted[0] != '\0' || server->has_run);
     if (status == STATUS_OK && !server->is_again && options->resume[0] != '\0') {
         status = take_totals(server);

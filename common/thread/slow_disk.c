@@ -1,4 +1,4 @@
-/* Has a thread of its own do it, and counts the turns in which nothing has happened. */
+/* Runs work on a thread, and counts the turns in which the disk does nothing. */
 #include "common/thread/slow_disk.h"
 
 #include "common/base/log.h"
@@ -31,8 +31,8 @@ static void run_work(void *context, void *task)
     work->run(work->data);
 }
 
-/* Waits as long as the disk does something. Turns are counted, and not time: those in which this
- * process stands still are not. */
+/* Waits as long as the disk does something. It counts turns, and not time, so that none counts in
+ * which this process stands still. */
 static enum status await(const struct slow_disk_wait *wait, const struct slow_disk_work *work,
                          struct task_thread *thread)
 {
@@ -75,4 +75,9 @@ enum status slow_disk_await(const struct slow_disk_wait *wait, const struct slow
     status = await(wait, work, thread);
     bool is_done = task_thread_destroy(thread, status == STATUS_OK ? UINT32_MAX : 0);
     return is_done ? STATUS_OK : status; // it may have been done at the last moment
+}
+
+bool slow_disk_is_given_up(enum status status)
+{
+    return status == STATUS_IO || status == STATUS_INTERRUPTED;
 }

@@ -168,7 +168,7 @@ enum status origin_find(const struct origin_options *options, struct origin *ret
     search->options.resume = search->resume;
     search->options.folder = search->folder;
     enum status status = run(search);
-    if (status == STATUS_IO || status == STATUS_INTERRUPTED) {
+    if (slow_disk_is_given_up(status)) {
         return status; // which leaves it to the thread
     }
     status = status == STATUS_OK ? search->status : status;

@@ -202,7 +202,7 @@ static enum status open_writer(const struct saver_options *options,
                                         .run = open_folder,
                                         .data = opening};
     enum status status = slow_disk_await(&options->wait, &work);
-    if (status == STATUS_IO || status == STATUS_INTERRUPTED) {
+    if (slow_disk_is_given_up(status)) {
         return status; // which leaves it to the thread
     }
     status = status == STATUS_OK ? opening->status : status;

@@ -72,7 +72,7 @@ static enum status refuse_file(struct record_writer *writer, const char *path)
 
 static enum status lack_memory(struct record_writer *writer, const char *path)
 {
-    errno = ENOMEM; // it may be of something that came later
+    errno = ENOMEM; // calls since may have changed it
     return refuse_file(writer, path);
 }
 

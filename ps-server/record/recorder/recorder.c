@@ -126,11 +126,13 @@ static enum status create_writer(const struct recorder_options *options,
                                         .run = open_folder,
                                         .data = opening};
     enum status status = slow_disk_await(&wait, &work);
-    if (status == STATUS_IO || status == STATUS_INTERRUPTED) {
+    if (slow_disk_is_given_up(status)) {
         return status; // which leaves it to the thread
     }
     status = status == STATUS_OK ? opening->status : status;
-    *ret_writer = opening->writer;
+    if (status == STATUS_OK) {
+        *ret_writer = opening->writer;
+    }
     free(opening->folder);
     free(opening);
     return status;
@@ -186,7 +188,7 @@ static enum status lack_memory(struct recorder *recorder, enum record_task_kind 
     return STATUS_NO_MEMORY;
 }
 
-/* Too much waits already. */
+/* Notes that there is no room for a task: too much waits already. */
 static enum status refuse(struct recorder *recorder, enum record_task_kind kind)
 {
     char error[ERROR_BYTES];
@@ -199,7 +201,7 @@ static enum status refuse(struct recorder *recorder, enum record_task_kind kind)
 /* Takes the task. */
 static enum status add(struct recorder *recorder, struct record_task *task)
 {
-    enum status status = STATUS_IO; // of one that is forsaken, it was said
+    enum status status = STATUS_IO; // if forsaken, which has been logged
     if (!recorder->is_forsaken) {
         // Before it is tried: afterwards the thread may have made room.
         bool has_room = task_thread_room(recorder->thread) > 0;
