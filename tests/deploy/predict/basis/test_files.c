@@ -55,78 +55,77 @@ static void check(bool is_network, const char *text, const char *why)
     }
 }
 
+static const struct {
+    const char *text, *why;
+} costs_cases[] = {
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST "}", ""},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"3 GB/s\"}", ""},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 2, \"input\": \"1 ms\","
+     "\"carriage-message\": \"5 us\", \"carriage\": \"1 GB/s\", \"crowding\": 1.2, \"turns\": "
+     "1.3,"
+     "\"message-bandwidth\": \"4 GB/s\", \"server-optimizer\": \"3 ms\", \"errors\": "
+     "{\"compute\": 0.01}}",
+     ""},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"server-optimizer\": 3}",
+     "server-optimizer has to be"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 1.5}",
+     "threads has to be a whole number"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"messages-first\": 1}",
+     "messages-first has to be true or false"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"slice\": 4}", "slice has to be a time"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"refill\": \"0.2 ms\"}",
+     "refill needs a \"slice\""},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"turns\": 0.9}",
+     "turns has to be a number from 1"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"crowding\": 0.5}",
+     "crowding has to be a number from 1"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"errors\": {\"layers\": 1}}",
+     "errors.layers is not known"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"errors\": {\"message\": 2}}",
+     "errors.message has to be a number from 0 to 1"},
+    {"{\"measured\": {\"layers\": \"36 steps\"}, \"batch\": 8, \"layers\": [" LAYER "], " REST "}",
+     ""},
+    {"{\"measured\": {\"layers\": 36}, \"batch\": 8, \"layers\": [" LAYER "], " REST "}",
+     "measured has to be an object of texts"},
+    {"{\"measured\": \"all\", \"batch\": 8, \"layers\": [" LAYER "], " REST "}",
+     "measured has to be an object of texts"},
+    {"[]", "has no JSON object"},
+    {"{", "cannot be read"},
+    {"{\"layers\": [" LAYER "], " REST "}", "batch is missing"},
+    {"{\"batch\": 0, \"layers\": [" LAYER "], " REST "}", "batch has to be a number from 1"},
+    {"{\"batch\": 1.5, \"layers\": [" LAYER "], " REST "}", "has to be a whole number"},
+    {"{\"batch\": 8, " REST "}", "layers is missing"},
+    {"{\"batch\": 8, \"layers\": [], " REST "}", "layers has to be a list"},
+    {"{\"batch\": 8, \"layers\": [{\"parameters\": 1, \"forward\": \"1 ms\"}], " REST "}",
+     "layers[0].backward is missing"},
+    {"{\"batch\": 8, \"layers\": [{\"parameters\": -1, \"forward\": \"1 ms\", \"backward\": "
+     "\"1 ms\"}], " REST "}",
+     "layers[0].parameters has to be a number from 0"},
+    {"{\"batch\": 8, \"layers\": [{\"parameters\": 1, \"forward\": \"-1 ms\", \"backward\": "
+     "\"1 ms\"}], " REST "}",
+     "layers[0].forward has to be a time of at least 0"},
+    {"{\"batch\": 8, \"layers\": [{\"parameters\": 1, \"forward\": 1, \"backward\": \"1 "
+     "ms\"}], " REST "}",
+     "layers[0].forward has to be a time of at least 0 with its unit"},
+    {"{\"batch\": 8, \"layers\": [{\"parameters\": 0, \"forward\": \"1 s\", \"backward\": "
+     "\"1 ms\"}], " REST "}",
+     "layers have no parameters"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], \"optimizer\": \"1 Gbit/s\", \"message\": "
+     "\"1 us\"}",
+     "optimizer has to be a time"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"3 s\"}",
+     "sum has to be a bandwidth"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"0 GB/s\"}",
+     "sum has to be above 0"},
+    {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sums\": \"3 GB/s\"}",
+     "sums is not known"},
+};
+
 static void test_costs(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *why;
-    } cases[] = {
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST "}", ""},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"3 GB/s\"}", ""},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 2, \"input\": \"1 ms\","
-         "\"carriage-message\": \"5 us\", \"carriage\": \"1 GB/s\", \"crowding\": 1.2, \"turns\": "
-         "1.3,"
-         "\"message-bandwidth\": \"4 GB/s\", \"errors\": {\"compute\": 0.01}}",
-         ""},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"server-optimizer\": \"3 ms\"}", ""},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"server-optimizer\": 3}",
-         "server-optimizer has to be"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"threads\": 1.5}",
-         "threads has to be a whole number"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"messages-first\": 1}",
-         "messages-first has to be true or false"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"slice\": 4}",
-         "slice has to be a time"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"refill\": \"0.2 ms\"}",
-         "refill needs a \"slice\""},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"turns\": 0.9}",
-         "turns has to be a number from 1"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"crowding\": 0.5}",
-         "crowding has to be a number from 1"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"errors\": {\"layers\": 1}}",
-         "errors.layers is not known"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"errors\": {\"message\": 2}}",
-         "errors.message has to be a number from 0 to 1"},
-        {"{\"measured\": {\"layers\": \"36 steps\"}, \"batch\": 8, \"layers\": [" LAYER "], " REST
-         "}",
-         ""},
-        {"{\"measured\": {\"layers\": 36}, \"batch\": 8, \"layers\": [" LAYER "], " REST "}",
-         "measured has to be an object of texts"},
-        {"{\"measured\": \"all\", \"batch\": 8, \"layers\": [" LAYER "], " REST "}",
-         "measured has to be an object of texts"},
-        {"[]", "has no JSON object"},
-        {"{", "cannot be read"},
-        {"{\"layers\": [" LAYER "], " REST "}", "batch is missing"},
-        {"{\"batch\": 0, \"layers\": [" LAYER "], " REST "}", "batch has to be a number from 1"},
-        {"{\"batch\": 1.5, \"layers\": [" LAYER "], " REST "}", "has to be a whole number"},
-        {"{\"batch\": 8, " REST "}", "layers is missing"},
-        {"{\"batch\": 8, \"layers\": [], " REST "}", "layers has to be a list"},
-        {"{\"batch\": 8, \"layers\": [{\"parameters\": 1, \"forward\": \"1 ms\"}], " REST "}",
-         "layers[0].backward is missing"},
-        {"{\"batch\": 8, \"layers\": [{\"parameters\": -1, \"forward\": \"1 ms\", \"backward\": "
-         "\"1 ms\"}], " REST "}",
-         "layers[0].parameters has to be a number from 0"},
-        {"{\"batch\": 8, \"layers\": [{\"parameters\": 1, \"forward\": \"-1 ms\", \"backward\": "
-         "\"1 ms\"}], " REST "}",
-         "layers[0].forward has to be a time of at least 0"},
-        {"{\"batch\": 8, \"layers\": [{\"parameters\": 1, \"forward\": 1, \"backward\": \"1 "
-         "ms\"}], " REST "}",
-         "layers[0].forward has to be a time of at least 0 with its unit"},
-        {"{\"batch\": 8, \"layers\": [{\"parameters\": 0, \"forward\": \"1 s\", \"backward\": "
-         "\"1 ms\"}], " REST "}",
-         "layers have no parameters"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], \"optimizer\": \"1 Gbit/s\", \"message\": "
-         "\"1 us\"}",
-         "optimizer has to be a time"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"3 s\"}",
-         "sum has to be a bandwidth"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sum\": \"0 GB/s\"}",
-         "sum has to be above 0"},
-        {"{\"batch\": 8, \"layers\": [" LAYER "], " REST ", \"sums\": \"3 GB/s\"}",
-         "sums is not known"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        check(false, cases[i].text, cases[i].why);
+    for (size_t i = 0; i < sizeof(costs_cases) / sizeof(costs_cases[0]); i++) {
+        check(false, costs_cases[i].text, costs_cases[i].why);
     }
 }
 
