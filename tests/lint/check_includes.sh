@@ -150,7 +150,7 @@ common/transport/port_range
 common/security/z85
 common/channel/(fetch|long_text|piece_name|report_sum|snapshot|wire)
 common/live/live_(request|state)
-common/plan/(augmentation|blame|halving_plan|order)
+common/plan/(augmentation|blame|halving_plan|headway|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation(_next)?|membership|newcomers|results|stalls|sums|topology|tuning)
 ps-server/shard/(credits|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
