@@ -81,6 +81,8 @@ struct coordinator_port server_port(struct server *server);
  * those up to server_read_beginning return STATUS_IO if the disk hangs, and STATUS_INTERRUPTED
  * after a signal. Log. */
 enum status server_hold_folder(struct server *server);
+
+/* Gives the lock back, if it was taken. A disk that hangs keeps it until the process ends. Logs. */
 void server_release_folder(struct server *server);
 
 /* Once, before the job trains: what has become of the runs in the folders. */

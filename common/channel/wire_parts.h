@@ -200,14 +200,14 @@ enum wire_wait_for { WIRE_WAIT_CHUNK, WIRE_WAIT_PARAMS, WIRE_WAIT_GRADIENTS, WIR
 
 /* The member that an idle one waits for, and for what; or, if is_broken, the one to which its data
  * connection was closed: that is no wait, and the sender may be computing. Messages that count are
- * chunks, or SEED, PUSH, PULL and PARAMS. */
+ * chunks, SEED, PUSH, PULL and PARAMS. */
 struct wire_wait {
     enum member_role role; // of the one that it waits for
     uint32_t index;        // a worker among the job's processes, or a shard
     enum wire_wait_for what;
     uint64_t waited_ms;
     uint64_t taken;        // messages that have come from the awaited one since the phase began
-    uint32_t given_count;  // processes of the job, or shards: whose role it waits for
+    uint32_t given_count;  // members of the awaited role: processes of the job, or shards
     const uint64_t *given; // (given_count) messages that went to each of them since; borrowed
     bool is_broken;        // then role, index and waited_ms alone count
 };

@@ -1,4 +1,4 @@
-/* Notes how far a job has come. */
+/* Finds the moment at which a job has made again what it lost. */
 #include "common/plan/headway.h"
 
 void headway_begin(struct headway *headway, uint64_t begin_step, uint64_t target_step,

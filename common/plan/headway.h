@@ -14,18 +14,18 @@ struct headway {
     uint64_t begin_ms, begin_step; // when it began, with so many steps made
     uint64_t target_step;          // that were made before the loss
     uint64_t last_ms, last_step;   // the last sign that told of more steps
-    bool has_regained;
-    uint64_t regained_ms; // then: when
+    bool has_regained;             // target_step was reached
+    uint64_t regained_ms;          // when that was; valid if has_regained
 };
 
-/* target_step: not above begin_step if nothing is to be made again. */
+/* Steps up to target_step were made before. Not above begin_step: none is to be made again. */
 void headway_begin(struct headway *headway, uint64_t begin_step, uint64_t target_step,
                    uint64_t now_ms);
 
-/* A sign of life: so many steps were made. */
+/* A sign of life says that so many steps have been made. */
 void headway_note(struct headway *headway, uint64_t step, uint64_t now_ms);
 
-/* Steps that were made again until then. */
+/* How many steps have been made again so far. */
 uint64_t headway_repeated(const struct headway *headway);
 
 #endif

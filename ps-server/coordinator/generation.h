@@ -53,15 +53,15 @@ struct recovery {
     bool trained_on;                       // training went on meanwhile, without the coordinator
     uint64_t steps_meanwhile;              // then: how many, of the worker that made most
 
-    // How fast the job was. Images a second of all processes; 0: not known.
-    double before, after;   // of the generations that ended with the loss, and began behind it
+    // How fast the job was. Images per second of all processes; 0: not known.
+    double before, after;   // of the generation that ended with the loss; of the one after it
     double images_per_step; // before the loss
     uint64_t before_step;   // at which the generation before the loss began
-    uint64_t before_ms;     // and for how long it had trained; 0: it had not
+    uint64_t before_ms;     // for how long that one had trained; 0: it had not
     bool is_measured;       // what follows is known
     double seconds_behind;  // from the loss until the job had as many steps again as before it, or
                             // until the next loss or the end
-    double during;          // in that time, of steps that were made again; 0: of none
+    double during;          // in that time, of steps that were made again; 0: there were none
 };
 
 /* Its slots are FREE, with what is known of those who come to them. */
@@ -180,11 +180,11 @@ void generation_note_start(struct generation *generation, const struct coordinat
 /* generation_next.c: the generation begins to train, and is measured from here on. */
 void generation_begin_measuring(struct coordinator *coordinator, uint64_t now_ms);
 
-/* Signs of life have told of steps: looks whether those that were lost are made again. */
+/* Signs of life have told of steps: notes whether those that were lost have been made again. */
 void generation_note_steps(struct coordinator *coordinator, uint64_t now_ms);
 
-/* Writes down how fast the generation was that went on after this loss. Nothing, if it has not
- * trained. */
+/* Writes down how fast the generation was that went on after this loss. Without effect if it has
+ * not trained. */
 void generation_measure(const struct coordinator *coordinator, struct recovery *recovery);
 
 /* Writes down how fast the generation was that this loss has ended, likewise. */

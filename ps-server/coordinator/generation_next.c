@@ -1,4 +1,5 @@
-/* Fills the next generation from the coordinator of the last one. */
+/* Fills the next generation from the coordinator of the last one, and measures how fast the job is
+ * around a loss. */
 #include "common/job/faults.h"
 #include "common/job/job_checks.h"
 #include "common/job/job_modes.h"
@@ -149,7 +150,7 @@ static void note_overtaken(const struct coordinator *last, struct recovery *reco
     recovery->is_measured = true;
 }
 
-/* A program of its own tells how many images it has had. */
+/* Of all processes. A program of the user's own says how many images it has had. */
 static double images_per_step(const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
@@ -165,9 +166,9 @@ static double images_per_step(const struct coordinator *coordinator)
     return steps > 0 ? images / steps * results->worker_count : 0;
 }
 
-/* The mean over ranks, each from the last sign of life that told of a new step of its process: so
- * neither the time between signs counts, nor one in which the job stood still before the loss was
- * noticed. 0: nobody has told of any step. */
+/* The mean over ranks, each until the last sign of life that told of a new step of its process. So
+ * the time between signs does not count, nor time in which the job stood still before the loss was
+ * noticed. 0: no sign of life has told of a step. */
 static double steps_per_second(const struct coordinator *coordinator)
 {
     double sum = 0, ranks = 0;
@@ -183,7 +184,8 @@ static double steps_per_second(const struct coordinator *coordinator)
     return ranks > 0 ? sum / ranks : 0;
 }
 
-/* Where this generation begins: of those that train already, where the first of them is. */
+/* The step at which this generation begins; where workers train already, the most that one of them
+ * has made. */
 static uint64_t first_step(const struct coordinator *coordinator)
 {
     uint64_t begin = generation_begin_step(coordinator);
@@ -225,9 +227,8 @@ void generation_note_steps(struct coordinator *coordinator, uint64_t now_ms)
     }
 }
 
-/* Steps that were made again since the loss, or without the coordinator: of all workers in the
- * mean. In a race that is less than what the one makes that makes most, by which the time is known.
- */
+/* Steps that were made again since the loss, or without the coordinator: the mean of all workers.
+ * In a race the mean is less than the most that one worker has made, which headway counts. */
 static double steps_meanwhile(const struct coordinator *coordinator,
                               const struct recovery *recovery)
 {

@@ -28,7 +28,8 @@ static bool may_meet(const struct job *job)
            job->all_reduce == ALL_REDUCE_CHOICE_DIRECT;
 }
 
-/* What is best for the measured path, if buckets are joined to so many bytes; 0: as they are. */
+/* The best algorithm for the measured path if buckets are joined to so many bytes; 0: as they are.
+ */
 static enum all_reduce best_of(const struct job *job, const struct layout *layout,
                                uint64_t bucket_bytes, const struct all_reduce_path *path)
 {
@@ -40,13 +41,13 @@ static enum all_reduce best_of(const struct job *job, const struct layout *layou
         .buckets = joined.bucket_count,
         .floats = joined.value_count,
         .may_meet = may_meet(job),
-        // Its time would be that of a rank to each process.
+        // The formula of its time has one rank in each process.
         .may_halve = carriers.processes == carriers.ranks,
     };
     return all_reduce_choose(&load, path);
 }
 
-/* Buckets of so many floats at most take this algorithm, unless a smaller limit holds for them. */
+/* Buckets up to so many floats take this algorithm, unless a smaller limit holds for them. */
 static void raise_limit(struct all_reduce_limits *limits, enum all_reduce algorithm,
                         uint64_t floats_max)
 {
@@ -57,8 +58,8 @@ static void raise_limit(struct all_reduce_limits *limits, enum all_reduce algori
     }
 }
 
-/* One algorithm for all buckets. Where several sizes of buckets will be tried, one for each size;
- * the next size is four times as large. */
+/* One algorithm for all buckets. Where several sizes of buckets will be tried, one for each size,
+ * up to twice that size: the next one is four times as large. */
 static struct all_reduce_limits best_limits(const struct job *job, const struct layout *layout,
                                             const struct all_reduce_path *path)
 {

@@ -1,6 +1,6 @@
-/* The workers of a shard. For those behind a network, answers are paced and pushes need credits. Of
- * all it is counted what has come and what was sent, by which a lost message is found
- * (common/plan/blame.h). */
+/* The workers of a shard. For those behind a network, answers are paced and pushes need credits.
+ * Messages from and to each worker are counted, so that a lost one is found (common/plan/blame.h).
+ */
 #ifndef PS_SERVER_SHARD_FAR_WORKERS_H
 #define PS_SERVER_SHARD_FAR_WORKERS_H
 
@@ -27,10 +27,10 @@ enum status far_workers_create(struct channel *channel, const struct job *job,
 /* After its channel. */
 void far_workers_destroy(struct far_workers *far);
 
-/* A phase begins: nothing has come of it. */
+/* A phase begins: its messages are counted from 0. */
 void far_workers_begin_phase(struct far_workers *far);
 
-/* A message of a worker has come that counts. */
+/* A SEED, PUSH or PULL of a worker has come. */
 void far_workers_note_taken(struct far_workers *far, uint32_t rank);
 
 /* Answers a worker, near or far: as channel_send. Values that stay as they are until they have been
