@@ -65,7 +65,7 @@ enum all_reduce all_reduce_widest(const struct all_reduce_limits *limits)
 struct cost {
     double waits_s;    // of messages that are waited for, one after the other
     double further_s;  // of those beside
-    double messages_s; // all of them, handled one after the other
+    double messages_s; // of all messages, handled one after the other
     double byte_s;     // each byte of the bucket
 };
 
@@ -94,7 +94,7 @@ static double last_bucket_s(const struct cost *cost, double bytes)
     return cost->waits_s + fmax(cost->further_s, bytes * cost->byte_s);
 }
 
-/* So many buckets of one size. */
+/* A step of so many buckets, all of one size. */
 static double step_s(const struct cost *cost, uint32_t buckets, double bytes)
 {
     return last_bucket_s(cost, bytes) +

@@ -55,7 +55,7 @@ enum all_reduce all_reduce_widest(const struct all_reduce_limits *limits);
 /* The path between two workers, as measured. */
 struct all_reduce_path {
     uint64_t latency_ns; // of a message, one way
-    uint64_t message_ns; // of each further one that a worker sends and receives meanwhile, both
+    uint64_t message_ns; // of each further one: to send it, and to receive one, meanwhile
     uint64_t bandwidth;  // bytes per second
 };
 
@@ -68,13 +68,13 @@ struct all_reduce_load {
     bool may_halve;  // halving and doubling are possible
 };
 
-/* Chooses the algorithm by which all buckets of a step take the least time. Of several algorithms
- * in one step, the flows would share links, and each keep the others waiting. An all-reduce of S
+/* Chooses the algorithm by which all buckets of a step take the least time. If a step used several
+ * algorithms, their flows would share links and delay each other. An all-reduce of S
  * bytes by messages is reckoned to take L for each message that is waited for after another one, g
  * for each that a worker sends and receives beside those, and the time for what goes out of each
  * worker (the model of latency, gap and bandwidth of Culler et al. 1993, LogP, and of Alexandrov et
  * al. 1995, LogGP). Messages beside those that are waited for, and bytes, are on their way
- * together, so that the longer of both counts. With K and P(N) as in halving_plan.h:
+ * together, so the longer of the two counts. With K and P(N) as in halving_plan.h:
  *
  *     ring                2(N-1) L     + 2(N-1)/N S/B
  *     direct              2 L          + the longer of 2(N-2) g and 2(N-1)/N S/B

@@ -131,7 +131,7 @@ uint32_t job_batch_present(const struct job *job);
  * the bits of a rank's results do not depend on who carries it. */
 uint32_t job_batch_max(const struct job *job);
 
-/* How many training samples it uses, of so many. */
+/* How many training samples the job uses of those that are available. */
 uint64_t job_train_samples(const struct job *job, uint64_t available);
 
 /* Steps in an epoch of sample_count training samples (a last, short batch is left out) and in the

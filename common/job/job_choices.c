@@ -79,8 +79,9 @@ const struct option_choice transport_choices[] = {
 const struct option_choice all_reduce_choices[] = {
     [ALL_REDUCE_CHOICE_AUTO] =
         {"auto",
-         "direct in shared memory on one host; by messages halving-doubling or direct for small "
-         "buckets and ring for large ones, by what the network was measured to take"},
+         "direct in shared memory on one host; by messages ring, halving-doubling or direct for "
+         "all "
+         "buckets of a step, whichever takes the least time by what was measured of the network"},
     [ALL_REDUCE_CHOICE_RING] = {"ring", "each worker sends to the next, 2(N-1) times, by messages"},
     [ALL_REDUCE_CHOICE_DIRECT] =
         {"direct",

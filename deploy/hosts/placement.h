@@ -29,7 +29,7 @@ bool placement_uses(const struct placement *placement, size_t host);
 
 /* Whether processes on one host connect to processes on another. Every process connects to the
  * coordinator, and workers to servers if there are any. In ring, workers connect to the next
- * worker, or to all where small buckets go directly. */
+ * worker, or to all where buckets go directly. */
 bool placement_connects(const struct placement *placement, const struct job *job, size_t from,
                         size_t to);
 

@@ -66,7 +66,7 @@ struct course {
     struct prediction_estimate estimate;
     struct layout layout;
     struct straggler straggler;
-    enum all_reduce *algorithms;    // (buckets) by the size that they have before a reduction
+    enum all_reduce *algorithms;    // (buckets) chosen before a reduction: the same for all
     bool has_group;                 // all-reduces are in the memory of the one host
     bool lends;                     // values stay where they are, within a host
     double *forward_s, *backward_s; // (buckets)

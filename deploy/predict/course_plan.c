@@ -57,19 +57,18 @@ static struct all_reduce_path find_path(const struct course *course)
 {
     const struct costs *costs = course->costs;
     struct network_route route;
-    double bandwidth = 0;
     network_find_route(course->network, course->hosts[0], course->hosts[course->job->workers - 1],
                        &route);
-    bandwidth = route.flow_bandwidth;
+    double bandwidth = route.flow_bandwidth;
     for (uint32_t i = 0; i < route.link_count; i++) {
         double own = network_free(&course->network->links[route.links[i]]);
         bandwidth = own > 0 && (bandwidth <= 0 || own < bandwidth) ? own : bandwidth;
     }
     double byte_s = (bandwidth > 0 ? 1 / bandwidth : 0) +
                     (costs->message_bandwidth > 0 ? 2 / costs->message_bandwidth : 0);
-    return (struct all_reduce_path){.latency_ns =
-                                        (uint64_t)((route.latency_s + 2 * costs->message_s) * 1e9),
-                                    .message_ns = (uint64_t)(2 * costs->message_s * 1e9),
+    double message_s = 2 * costs->message_s;
+    return (struct all_reduce_path){.latency_ns = (uint64_t)((route.latency_s + message_s) * 1e9),
+                                    .message_ns = (uint64_t)(message_s * 1e9),
                                     .bandwidth = byte_s > 0 ? (uint64_t)(1 / byte_s) : UINT64_MAX};
 }
 
@@ -311,8 +310,8 @@ static bool waits_for_slices(const struct course *course)
     return waits;
 }
 
-#define BESIDE_ROUGH \
-    0.2 // by less than that samples of ps-ssp with servers beside workers differ in tests
+// Samples of ps-ssp with servers beside workers are off by less than that in tests.
+#define BESIDE_ERROR 0.2
 
 /* What a sample may be off by. In ps-ssp all wait for the slowest of some steps, which those of the
  * sample are less often than all are. */
@@ -338,7 +337,7 @@ static double error_of_sample(const struct course *course, bool has_delays)
         return (double)INFINITY;
     }
     if (is_beside) {
-        return BESIDE_ROUGH;
+        return BESIDE_ERROR;
     }
     if (job->backup > 0) {
         return error_of_backup(course);
