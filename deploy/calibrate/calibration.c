@@ -142,9 +142,9 @@ static void warn_if_disturbed(const struct maker *maker)
 {
     double first, last;
     if (calibration_is_disturbed(maker->runs, maker->run_count, maker->narrowest, &first, &last)) {
-        log_warn("one worker alone makes %.0f images/s in the first run of it, and %.0f in the "
-                 "last, so the machine was disturbed, and costs between these are of neither; "
-                 "calibrate again where nothing else runs",
+        log_warn("one worker alone made %.0f images/s in its first run, and %.0f in its last: the "
+                 "machine was disturbed, and costs are uncertain; calibrate again while nothing "
+                 "else runs",
                  first, last);
     }
 }

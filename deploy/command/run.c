@@ -106,7 +106,7 @@ static void print_memory(const struct session *session, const struct job *job)
     if (bytes > 0 && device != NULL && strcmp(device, "cuda") != 0) { // which has its own
         printf("memory: about %.0f MiB of its own for each worker process", bytes / (1 << 20));
         if (job_may_redeal(job)) {
-            printf(", and up to %.0f MiB of copies for losses in the coordinator",
+            printf(", and up to %.0f MiB in the coordinator, for copies to go on from after a loss",
                    COPIES * copy / (1 << 20));
         }
         printf("\n");

@@ -24,13 +24,13 @@ struct fault_cost {
     uint64_t bytes; // of what the job goes on from, that members fetched
     // Images a second; 0: not known. "Before" is until the first loss, "after" since training went
     // on after the last. "During" has the steps that were made again, in the time from each loss
-    // until the job was as far as before: 0 if there were none. So the coordinator has counted; of
-    // a job that has lost nobody, and of one of an older version, metrics.jsonl tells. "During" is
-    // then between its last line before the first fault and the first one behind the last step
-    // that was lost or disturbed.
+    // until the job was as far as before: 0 if there were none. The coordinator has counted these.
+    // For a job that has lost nobody, or is of an older version, they come from metrics.jsonl:
+    // "during" is then between its last line before the first fault and the first one behind the
+    // last step that was lost or disturbed.
     double before, during, after;
     bool has_during;      // it is known
-    double behind;        // seconds of it, as the coordinator has counted
+    double behind;        // seconds that "during" covers, as the coordinator has counted
     double whole_seconds; // of the run, more than of the one without faults
     enum fault_bits bits; // UNKNOWN: there is no such one, or this one has failed
 };
@@ -45,11 +45,12 @@ extern const char *const fault_cost_headings[FAULT_COLUMNS];
 void fault_cost_format(const struct run_folder *run, const struct fault_cost *cost,
                        char ret_cells[FAULT_COLUMNS][FAULT_CELL_BYTES]);
 
-/* What came to nothing of the run's faults, each in a sentence; NULL: no more than index. */
+/* The sentence on one of the run's faults that did not strike; NULL: there are not so many. It
+ * lives as long as the run. */
 const char *fault_unmet(const struct run_folder *run, size_t index);
 
-/* A table with a row for each run that has faults or losses, as text, and below it what came to
- * nothing; nothing if no run has. */
+/* A table with a row for each run that has faults or losses, as text, and below it the faults that
+ * did not strike; nothing if no run has any. */
 void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count);
 
 #endif

@@ -10,11 +10,11 @@
 
 #include <stdint.h>
 
-/* Of this process at its peak, once its trainer is there, without what it maps of its neighbours,
- * which is theirs. value_bytes: of all parameters. 0: not known. */
+/* Bytes of this process at its peak. Call it when the trainer has been made. What the process maps
+ * of its neighbours does not count: it is theirs. value_bytes: of all parameters. 0: not known. */
 uint64_t memory_use_of_worker(const struct job *job, uint64_t value_bytes);
 
-/* Of a copy of all that the job goes on from after a loss. */
+/* Bytes of a copy of all that the job goes on from after a loss. */
 uint64_t memory_use_of_copy(const struct job *job, uint64_t value_bytes);
 
 #endif

@@ -56,8 +56,8 @@ static inline void heap_take(void *items, uint32_t *count, void *ret_first, size
     heap_sink(heap, *count, heap + (size_t)*count * size, size);
 }
 
-/* A heap of few among many numbers, with their keys in it, as looking these up elsewhere would take
- * longer than all else. Each number knows its place in it, HEAP_NOWHERE if it is in none. */
+/* A heap of some of many numbers. It holds their keys, since looking these up elsewhere would take
+ * most of the time. Each number has its place in the heap; HEAP_NOWHERE: it is not in it. */
 #define HEAP_NOWHERE UINT32_MAX
 
 struct heap_entry {
@@ -65,7 +65,7 @@ struct heap_entry {
     uint32_t index;
 };
 
-/* Puts an entry where it belongs, upwards or downwards from a place. */
+/* Puts an entry where it belongs, above or below the free place `at`. */
 static inline void heap_settle(struct heap_entry *heap, uint32_t count, uint32_t at,
                                const struct heap_entry *entry, uint32_t *places)
 {
@@ -94,7 +94,7 @@ static inline void heap_enter(struct heap_entry *heap, uint32_t *count, uint32_t
     heap_settle(heap, *count, at, entry, places);
 }
 
-/* Takes a number out, if it is in. */
+/* Takes a number out, if it is in the heap. */
 static inline void heap_leave(struct heap_entry *heap, uint32_t *count, uint32_t *places,
                               uint32_t index)
 {
