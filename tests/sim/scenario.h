@@ -24,9 +24,10 @@
  * promises:
  *
  *     it trains       no disk ends a job that has begun to write, and what it could not write it
- * says it keeps        checkpoints that a job counts on are whole, also when the power is lost it
- * chooses      a job goes on from the newest one that is whole, says which it passes over, and ends
- * with the parameters of the undisturbed job
+ *                     says
+ *     it keeps        checkpoints that a job counts on are whole, also when the power is lost
+ *     it chooses      a job goes on from the newest one that is whole, says which it passes over,
+ *                     and ends with the parameters of the undisturbed job
  *
  * Clocks of processes are apart by seconds from the beginning, and some run ahead suddenly, which
  * is to a process as if it had been stopped for so long. One that is merely slow is lost never.
