@@ -287,7 +287,7 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     double began_s = wall_s();
     enum status status = choose_folder(jobs, folder);
     if (status == STATUS_OK) {
-        status = session_begin(&jobs->session, "calibrate");
+        status = session_begin(&jobs->session, "calibrate", &jobs->list[0]);
     }
     if (status != STATUS_OK) {
         return status;

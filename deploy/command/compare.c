@@ -292,7 +292,7 @@ static enum exit_code run_all(struct comparison *comparison)
 /* Tries every cell before anything is written. */
 static enum status begin(struct comparison *comparison)
 {
-    enum status status = session_begin(&comparison->session, "compare");
+    enum status status = session_begin(&comparison->session, "compare", &comparison->cells[0].job);
     if (status != STATUS_OK) {
         return status;
     }

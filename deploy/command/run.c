@@ -121,7 +121,7 @@ static enum status begin(struct session *session, const struct job *job)
     char what[80];
     size_t prefix = job_is_external(job) ? strlen(JOB_EXTERNAL_PREFIX) : 0;
     snprintf(what, sizeof(what), "%s-%.40s", mode_text(job->mode).text, job->model + prefix);
-    enum status status = session_begin(session, what);
+    enum status status = session_begin(session, what, job);
     if (status != STATUS_OK) {
         return status;
     }

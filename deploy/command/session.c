@@ -1,12 +1,16 @@
 /* Opens what a command works with, and closes it. */
 #include "deploy/command/session.h"
 
+#include "common/thread/slow_disk.h"
 #include "deploy/launch/launch.h"
 #include "deploy/launch/own_program.h"
 #include "deploy/system/folder.h"
+#include "deploy/system/process.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum status session_take_program(const struct session *session,
@@ -43,15 +47,70 @@ enum status session_take_program(const struct session *session,
     return own_program_take(session->program, is_for_here, job, ret_error, error_size);
 }
 
-enum status session_begin(struct session *session, const char *what)
+/* The thread's until it is over: if the disk hangs, it has all that it needs. */
+struct errand {
+    char folder[FOLDER_PATH_MAX];
+    struct folder_lock lock;
+    enum status status;
+};
+
+/* While the disk is waited for. Signals are blocked, and nobody has taken them yet. */
+static bool is_still_wanted(void *context)
 {
+    sigset_t ending, pending, both;
+    (void)context;
+    process_ending_signals(&ending);
+    return sigpending(&pending) != 0 || sigandset(&both, &ending, &pending) != 0 ||
+           sigisemptyset(&both);
+}
+
+/* STATUS_OK: it was run. STATUS_NO_MEMORY: it was not. Otherwise the errand is gone. */
+static enum status run(const struct session *session, const char *lacks, void (*work)(void *data),
+                       struct errand *errand)
+{
+    const struct slow_disk_wait wait = {
+        .warn_s = session->disk_warn_s, .fail_s = session->disk_fail_s, .turn = is_still_wanted};
+    const struct slow_disk_work what = {
+        .lacks = lacks, .path = session->options.out, .run = work, .data = errand};
+    return slow_disk_await(&wait, &what);
+}
+
+static void take_lock(void *data)
+{
+    struct errand *errand = data;
+    errand->status = folder_lock_take(errand->folder, &errand->lock);
+}
+
+static enum status hold_folder(struct session *session)
+{
+    struct errand *errand = calloc(1, sizeof(*errand));
+    if (errand == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    snprintf(errand->folder, sizeof(errand->folder), "%s", session->options.out);
+    enum status status = run(session, "not locked the run folder", take_lock, errand);
+    if (slow_disk_is_given_up(status)) {
+        return status; // which leaves it to the thread
+    }
+    if (status == STATUS_OK) {
+        status = errand->status;
+        session->lock = errand->lock;
+    }
+    free(errand);
+    return status;
+}
+
+enum status session_begin(struct session *session, const char *what, const struct job *job)
+{
+    session->disk_warn_s = job->stall_warn;
+    session->disk_fail_s = job->stall_fail / 2;
     launch_block_signals();
     launcher_default_folder(&session->options, what);
     enum status status = security_open(&session->options.security, &session->security);
     if (status != STATUS_OK) {
         return status;
     }
-    status = folder_lock_take(session->options.out, &session->lock);
+    status = hold_folder(session);
     if (status != STATUS_OK) {
         return status;
     }

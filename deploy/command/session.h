@@ -23,7 +23,8 @@ struct session {
     struct preflight preflight;
     struct security security;
     struct folder_lock lock;
-    struct series_page *page; // NULL: nobody asked for it
+    double disk_warn_s, disk_fail_s; // that the disk does not lock the folder: see slow_disk_wait
+    struct series_page *page;        // NULL: nobody asked for it
 
     // Of the user's own, and its arguments: what follows `--`. Ends with NULL; NULL: there is none.
     const char *const *program; // borrowed from the command line
@@ -38,8 +39,9 @@ enum status session_take_program(const struct session *session,
 
 /* After the options were parsed: names the folder after `what`, if they do not, takes its lock,
  * opens the keys and connects to the hosts. preflight_try is next, for each job. From here on
- * signals are blocked. */
-enum status session_begin(struct session *session, const char *what);
+ * signals are blocked. `job`, any of them, says how long a disk that hangs is waited for.
+ * STATUS_IO: it hangs. */
+enum status session_begin(struct session *session, const char *what, const struct job *job);
 
 /* How a command ends that could not begin. */
 enum exit_code session_exit_code(enum status status);

@@ -304,7 +304,7 @@ static enum status open_summaries(struct sweep *sweep)
 static enum status begin_sweep(struct sweep *sweep)
 {
     struct session *session = &sweep->session;
-    enum status status = session_begin(session, "sweep");
+    enum status status = session_begin(session, "sweep", &sweep->plan.runs[0].job);
     if (status != STATUS_OK) {
         return status;
     }
