@@ -94,10 +94,14 @@ static bool check_here(const struct job *job, bool tries)
     if (tries && job_is_external(job)) {
         printf("data         %s: a program of your own brings them\n", job->data);
     } else if (tries) {
-        bool is_readable = programs_try(&programs, job, line, sizeof(line)) == STATUS_OK;
-        printf("data         %s: %s", job->data,
-               is_readable ? line : "cannot be used (see above)\n");
-        is_fine = is_fine && is_readable;
+        enum status status = programs_try(&programs, job, line, sizeof(line));
+        if (status != STATUS_OK) {
+            snprintf(line, sizeof(line), "%s (see above)\n",
+                     status == STATUS_MISMATCH ? "an option asks for what the job does not have"
+                                               : "cannot be used");
+        }
+        printf("data         %s: %s", job->data, line);
+        is_fine = is_fine && status == STATUS_OK;
     }
     return is_fine;
 }

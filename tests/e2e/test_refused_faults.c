@@ -72,11 +72,29 @@ static void a_step_behind_the_last_epoch_is_refused_before_the_job(void **state)
     }
 }
 
+static void a_check_blames_the_option_and_not_the_data(void **state)
+{
+    (void)state;
+    char folder[PROGRAM_PATH_BYTES];
+    struct program_run run = {.announce_fd = -1};
+    programs_make_folder(folder);
+    const char *const args[] = {
+        "check", SMALL,     "--limit-train",       "120", "--epochs", "2", "--mode",
+        "ring",  "--fault", "rank=1,step=21,kill", NULL};
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&run), 1);
+    assert_non_null(
+        strstr(program_output(&run), ": an option asks for what the job does not have"));
+    assert_null(strstr(program_output(&run), "cannot be used"));
+    programs_remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_strike_is_refused_before_the_job),
         cmocka_unit_test(a_step_behind_the_last_epoch_is_refused_before_the_job),
+        cmocka_unit_test(a_check_blames_the_option_and_not_the_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
