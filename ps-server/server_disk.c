@@ -70,7 +70,7 @@ static enum status run(struct server *server, const char *lacks, const char *pat
 static enum status ask(struct server *server, const char *lacks, const char *path,
                        void (*work)(void *data), struct errand *errand)
 {
-    return run(server, lacks, path, server->job.stall_fail / 2, work, errand);
+    return run(server, lacks, path, job_disk_fail_s(&server->job), work, errand);
 }
 
 static void take_lock(void *data)

@@ -32,7 +32,7 @@ static void describe_failure(const struct server *server, char ret_reason[COORDI
 
 uint64_t server_disk_patience_ms(const struct server *server)
 {
-    uint64_t patience_ms = (uint64_t)(500 * server->job.stall_fail);
+    uint64_t patience_ms = (uint64_t)(1000 * job_disk_fail_s(&server->job));
     bool is_interrupted = *server->options->is_interrupted != 0;
     return is_interrupted && patience_ms > INTERRUPTED_MS ? INTERRUPTED_MS : patience_ms;
 }

@@ -53,6 +53,11 @@ uint32_t job_batch_max(const struct job *job)
     return part_of(job, 0); // the first part is as long as any
 }
 
+double job_disk_fail_s(const struct job *job)
+{
+    return job->stall_fail / 2;
+}
+
 uint64_t job_train_samples(const struct job *job, uint64_t available)
 {
     return job->limit_train > 0 && job->limit_train < available ? job->limit_train : available;

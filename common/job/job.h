@@ -131,6 +131,10 @@ uint32_t job_batch_present(const struct job *job);
  * the bits of a rank's results do not depend on who carries it. */
 uint32_t job_batch_max(const struct job *job);
 
+/* Seconds in which a disk has to do something of what is asked of it, or it hangs: half of
+ * --stall-fail, after which members that wait for it would be given up. */
+double job_disk_fail_s(const struct job *job);
+
 /* How many training samples the job uses of those that are available. */
 uint64_t job_train_samples(const struct job *job, uint64_t available);
 

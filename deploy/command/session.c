@@ -103,7 +103,7 @@ static enum status hold_folder(struct session *session)
 enum status session_begin(struct session *session, const char *what, const struct job *job)
 {
     session->disk_warn_s = job->stall_warn;
-    session->disk_fail_s = job->stall_fail / 2;
+    session->disk_fail_s = job_disk_fail_s(job);
     launch_block_signals();
     launcher_default_folder(&session->options, what);
     enum status status = security_open(&session->options.security, &session->security);

@@ -70,7 +70,7 @@ void disk_watch_look(struct disk_watch *watch, struct coordinator *coordinator, 
         of->is_slow = true;
         say_slow(coordinator, folder, idle_ms);
     }
-    if (!of->hangs && (double)idle_ms >= 500 * coordinator->job->stall_fail) {
+    if (!of->hangs && (double)idle_ms >= 1000 * job_disk_fail_s(coordinator->job)) {
         say_hanging(coordinator, folder, idle_ms);
         checkpointing_set_aside(coordinator, now_ms);
     }

@@ -157,7 +157,7 @@ enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coor
     const struct saver_options saver = {
         .folder = keeper->folder,
         .wait = {.warn_s = options->origin.job->stall_warn,
-                 .fail_s = options->origin.job->stall_fail / 2,
+                 .fail_s = job_disk_fail_s(options->origin.job),
                  .turn = options->origin.turn,
                  .context = options->origin.context},
         .keep = options->origin.job->keep,
@@ -391,7 +391,7 @@ static void watch_supplier(struct keeper *keeper, struct coordinator *coordinato
         slow_disk_describe("given nothing of", path, idle_ms, text, sizeof(text));
         coordinator_port_say(&coordinator->port, true, "%s; members wait for it", text);
     }
-    if ((double)idle_ms >= 500 * job->stall_fail) {
+    if ((double)idle_ms >= 1000 * job_disk_fail_s(job)) {
         slow_disk_describe_hanging("given nothing of", path, idle_ms, text, sizeof(text));
         coordinator_stop(coordinator, STATUS_IO, text, now_ms);
     }

@@ -131,7 +131,7 @@ static void run_search(void *data)
 static enum status run(struct search *search)
 {
     const struct slow_disk_wait wait = {.warn_s = search->job.stall_warn,
-                                        .fail_s = search->job.stall_fail / 2,
+                                        .fail_s = job_disk_fail_s(&search->job),
                                         .turn = search->options.turn,
                                         .context = search->options.context};
     const struct slow_disk_work work = {.lacks = "given nothing of the checkpoint in",

@@ -286,7 +286,7 @@ void checkpoint_schedule_judge_last(struct coordinator *coordinator, uint64_t no
     }
     if (of->hangs) {
         checkpoint_schedule_give_up_last(coordinator, "the disk hangs, as was said");
-    } else if ((double)(now_ms - of->done_ms) >= 500 * coordinator->job->stall_fail) {
+    } else if ((double)(now_ms - of->done_ms) >= 1000 * job_disk_fail_s(coordinator->job)) {
         checkpoint_schedule_give_up_last(coordinator, "it has waited for long enough");
     }
 }

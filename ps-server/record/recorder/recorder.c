@@ -118,7 +118,7 @@ static enum status create_writer(const struct recorder_options *options,
     opening->options.folder = folder;
     opening->options.job = &opening->job;
     const struct slow_disk_wait wait = {.warn_s = options->job->stall_warn,
-                                        .fail_s = options->job->stall_fail / 2,
+                                        .fail_s = job_disk_fail_s(options->job),
                                         .turn = options->turn,
                                         .context = options->context};
     const struct slow_disk_work work = {.lacks = "not opened the run folder",
