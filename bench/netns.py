@@ -142,21 +142,23 @@ class Links:
         """Peers share the link, and what is as short as an acknowledgement goes first: so do the
         fair queues that Linux hosts have by default (fq_codel). In one queue for all,
         acknowledgements of what a host receives wait behind what it sends, and it receives less."""
-        burst = f"burst {burst_kib(self.mbit)}kb cburst {burst_kib(self.mbit)}kb quantum 60000"
+        most = f"cburst {burst_kib(self.mbit)}kb quantum 60000"
 
-        def shared(number, share, priority):
-            return (f"class add dev {device} parent 10:1 classid 10:{number:x} htb "
-                    f"rate {1000 * share * self.mbit:.0f}kbit ceil {self.mbit}mbit {burst} "
-                    f"prio {priority}")
+        def shared(number, priority):
+            # All that it sends is of the link's bucket: with a rate of its own it would have a
+            # burst beside.
+            return (f"class add dev {device} parent 10:1 classid 10:{number:x} htb rate 1kbit "
+                    f"burst 2kb ceil {self.mbit}mbit {most} prio {priority}")
 
-        lines = [f"class add dev {device} parent 10: classid 10:1 htb rate {self.mbit}mbit {burst}",
-                 shared(2, 0.01, 1),  # what is no peer's
-                 shared(3, 0.1, 0),
+        lines = [f"class add dev {device} parent 10: classid 10:1 htb rate {self.mbit}mbit "
+                 f"burst {burst_kib(self.mbit)}kb {most}",
+                 shared(2, 1),  # what is no peer's
+                 shared(3, 0),
                  f"filter add dev {device} parent 10: protocol ip prio 1 u32 match "
                  f"u16 0 {0x10000 - ACKNOWLEDGEMENT_BYTES:#x} at 2 flowid 10:3"]
         side = "dst" if device == INTERFACE else "src"
         for number, host in enumerate(self.hosts, 4):
-            lines.append(shared(number, 0.8 / self.count, 1))
+            lines.append(shared(number, 1))
             lines.append(f"filter add dev {device} parent 10: protocol ip prio 2 u32 match "
                          f"ip {side} {host.address}/32 flowid 10:{number:x}")
         self.run("ip", "netns", "exec", name, "tc", "-batch", "-", text="\n".join(lines))
