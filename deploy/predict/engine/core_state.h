@@ -56,8 +56,7 @@ struct machine {
     double *computed;  // (holder_count): seconds that threads have computed on it; owned
     uint32_t holder_count;
     struct queue queues[LANES];
-    uint32_t next;  // the lane, or the core, that has the first work
-    uint32_t place; // in the heap of machines
+    uint32_t next; // the lane, or the core, that has the first work
 };
 
 struct cores {
@@ -66,7 +65,9 @@ struct cores {
     struct runner *runners; // (processes, CORES_THREADS)
     struct machine *machines;
     uint32_t machine_count;
-    uint32_t *heap; // (machine_count), by their ends
+    struct heap_entry *heap; // (heap_count) machines that have work to end, by that
+    uint32_t *heap_places;   // (machine_count) of each machine in it
+    uint32_t heap_count;
     struct item *items;
     uint32_t item_count, item_room, item_free; // free: item + 1
     uint64_t order;
@@ -116,29 +117,18 @@ static inline struct cores_work cores_take_work(struct cores *cores, uint32_t in
                                item.kind, item.token};
 }
 
-/* Whether the first work of one machine ends before that of another. */
-static inline bool cores_end_sooner(const void *machines, uint32_t first, uint32_t second)
-{
-    const struct machine *a = (const struct machine *)machines + first,
-                         *b = (const struct machine *)machines + second;
-    if (a->holders != NULL || b->holders != NULL) {
-        return a->end < b->end || (a->end == b->end && first < second);
-    }
-    return a->end < b->end ||
-           (a->end == b->end && a->end < DBL_MAX &&
-            a->lanes[a->next].running[0].end.order < b->lanes[b->next].running[0].end.order);
-}
-
-static inline uint32_t *cores_place_of(void *machines, uint32_t index)
-{
-    return &((struct machine *)machines)[index].place;
-}
-
 /* Puts a machine where it belongs among the others, after its end has changed. */
 static inline void cores_place(struct cores *cores, uint32_t index)
 {
-    const struct heap_order order = {cores->machines, cores_end_sooner, cores_place_of};
-    heap_place(cores->heap, cores->machine_count, index, &order);
+    const struct machine *machine = &cores->machines[index];
+    if (machine->end == DBL_MAX) {
+        heap_leave(cores->heap, &cores->heap_count, cores->heap_places, index);
+        return;
+    }
+    uint64_t order =
+        machine->holders != NULL ? index : machine->lanes[machine->next].running[0].end.order;
+    heap_enter(cores->heap, &cores->heap_count, cores->heap_places,
+               &(struct heap_entry){{machine->end, order}, index});
 }
 
 #endif

@@ -106,7 +106,7 @@ bool cores_add(struct cores *cores, double now, const struct cores_work *work, d
 
 struct cores_work cores_end_next(struct cores *cores, double now)
 {
-    struct machine *machine = &cores->machines[cores->heap[0]];
+    struct machine *machine = &cores->machines[cores->heap[0].index];
     struct lane *lane = &machine->lanes[machine->next];
     struct running running;
     if (machine->holders != NULL) {
@@ -128,7 +128,7 @@ struct cores_work cores_end_next(struct cores *cores, double now)
 
 double cores_next_end(const struct cores *cores)
 {
-    return cores->machines[cores->heap[0]].end;
+    return cores->heap_count > 0 ? cores->heap[0].key.at : DBL_MAX;
 }
 
 bool cores_are_limited(const struct cores *cores, uint32_t process)
@@ -147,8 +147,9 @@ static enum status allocate(struct cores *cores, uint32_t processes)
     cores->runners = calloc((size_t)processes * CORES_THREADS, sizeof(*cores->runners));
     cores->machines = calloc(cores->machine_count, sizeof(*cores->machines));
     cores->heap = calloc(cores->machine_count, sizeof(*cores->heap));
+    cores->heap_places = calloc(cores->machine_count, sizeof(*cores->heap_places));
     return cores->homes != NULL && cores->runners != NULL && cores->machines != NULL &&
-                   cores->heap != NULL
+                   cores->heap != NULL && cores->heap_places != NULL
                ? STATUS_OK
                : STATUS_NO_MEMORY;
 }
@@ -170,9 +171,8 @@ enum status cores_create(const struct network *network, const uint32_t *hosts, u
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < cores->machine_count; i++) {
-        cores->machines[i] =
-            (struct machine){.cores = network->hosts[i].cores, .end = DBL_MAX, .place = i};
-        cores->heap[i] = i;
+        cores->machines[i] = (struct machine){.cores = network->hosts[i].cores, .end = DBL_MAX};
+        cores->heap_places[i] = HEAP_NOWHERE;
     }
     for (uint32_t i = 0; i < processes; i++) {
         cores->homes[i] = network->hosts[hosts[i]].machine;
@@ -201,6 +201,7 @@ void cores_destroy(struct cores *cores)
     free(cores->runners);
     free(cores->machines);
     free(cores->heap);
+    free(cores->heap_places);
     free(cores->items);
     free(cores);
 }

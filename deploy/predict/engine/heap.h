@@ -1,4 +1,4 @@
-/* Binary heaps in arrays: of items that begin with their key, and of numbers of items that know
+/* Binary heaps in arrays: of items that begin with their key, and of numbers with keys, which know
  * their places and may go up or down. What comes first is at 0. */
 #ifndef DEPLOY_PREDICT_ENGINE_HEAP_H
 #define DEPLOY_PREDICT_ENGINE_HEAP_H
@@ -107,34 +107,6 @@ static inline void heap_leave(struct heap_entry *heap, uint32_t *count, uint32_t
         heap_settle(heap, *count, at, &last, places);
     }
     places[index] = HEAP_NOWHERE;
-}
-
-/* What is in a heap of numbers. */
-struct heap_order {
-    void *items; // borrowed
-    bool (*is_before)(const void *items, uint32_t a, uint32_t b);
-    uint32_t *(*place)(void *items, uint32_t index); // in the heap
-};
-
-/* Puts an item where it belongs now, upwards or downwards. */
-static inline void heap_place(uint32_t *heap, uint32_t count, uint32_t index,
-                              const struct heap_order *order)
-{
-    uint32_t at = *order->place(order->items, index);
-    for (; at > 0 && order->is_before(order->items, index, heap[(at - 1) / 2]); at = (at - 1) / 2) {
-        heap[at] = heap[(at - 1) / 2];
-        *order->place(order->items, heap[at]) = at;
-    }
-    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
-        child += child + 1 < count && order->is_before(order->items, heap[child + 1], heap[child]);
-        if (!order->is_before(order->items, heap[child], index)) {
-            break;
-        }
-        heap[at] = heap[child];
-        *order->place(order->items, heap[at]) = at;
-    }
-    heap[at] = index;
-    *order->place(order->items, index) = at;
 }
 
 #endif
