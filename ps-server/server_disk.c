@@ -63,7 +63,7 @@ static enum status run(struct server *server, const char *lacks, const char *pat
     if (status == STATUS_NO_MEMORY) {
         free(errand);
     }
-    server->has_disk_failed |= status == STATUS_IO || status == STATUS_INTERRUPTED;
+    server->has_disk_failed |= slow_disk_is_given_up(status);
     return status;
 }
 

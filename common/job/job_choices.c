@@ -80,8 +80,8 @@ const struct option_choice all_reduce_choices[] = {
     [ALL_REDUCE_CHOICE_AUTO] =
         {"auto",
          "direct in shared memory on one host; by messages ring, halving-doubling or direct for "
-         "all "
-         "buckets of a step, whichever takes the least time by what was measured of the network"},
+         "all buckets of a step, whichever takes the least time by what was measured of the "
+         "network"},
     [ALL_REDUCE_CHOICE_RING] = {"ring", "each worker sends to the next, 2(N-1) times, by messages"},
     [ALL_REDUCE_CHOICE_DIRECT] =
         {"direct",

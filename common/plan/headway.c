@@ -4,8 +4,7 @@
 void headway_begin(struct headway *headway, uint64_t begin_step, uint64_t target_step,
                    uint64_t now_ms)
 {
-    *headway = (struct headway){.begin_ms = now_ms,
-                                .begin_step = begin_step,
+    *headway = (struct headway){.begin_step = begin_step,
                                 .target_step = target_step,
                                 .last_ms = now_ms,
                                 .last_step = begin_step,

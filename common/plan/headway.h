@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 struct headway {
-    uint64_t begin_ms, begin_step; // when it began, with so many steps made
-    uint64_t target_step;          // that were made before the loss
-    uint64_t last_ms, last_step;   // the last sign that told of more steps
-    bool has_regained;             // target_step was reached
-    uint64_t regained_ms;          // when that was; valid if has_regained
+    uint64_t begin_step;         // steps that were made when it began
+    uint64_t target_step;        // that were made before the loss
+    uint64_t last_ms, last_step; // the last sign that told of more steps
+    bool has_regained;           // target_step was reached
+    uint64_t regained_ms;        // when that was; valid if has_regained
 };
 
 /* Steps up to target_step were made before. Not above begin_step: none is to be made again. */
