@@ -30,6 +30,9 @@ STREAM_S = 2
 PORT_BITS = 7
 
 ACKNOWLEDGEMENT_BYTES = 128  # more than any has
+# Of TCP's flags, behind 20 bytes of IP: ACK alone. The end of a message, which may be as short, has
+# PSH as well. It must not overtake what is before it.
+FLAGS_PLACE, ACK_FLAG = 33, 0x10
 STREAMS = 16  # enough to fill a link of such connections
 
 # A stream of our own, where there is no iperf3: what arrives per second.
@@ -154,8 +157,9 @@ class Links:
                  f"burst {burst_kib(self.mbit)}kb {most}",
                  shared(2, 1),  # what is no peer's
                  shared(3, 0),
-                 f"filter add dev {device} parent 10: protocol ip prio 1 u32 match "
-                 f"u16 0 {0x10000 - ACKNOWLEDGEMENT_BYTES:#x} at 2 flowid 10:3"]
+                 f"filter add dev {device} parent 10: protocol ip prio 1 u32 match ip protocol 6 "
+                 f"0xff match u16 0 {0x10000 - ACKNOWLEDGEMENT_BYTES:#x} at 2 match "
+                 f"u8 {ACK_FLAG:#x} 0xff at {FLAGS_PLACE} flowid 10:3"]
         side = "dst" if device == INTERFACE else "src"
         for number, host in enumerate(self.hosts, 4):
             lines.append(shared(number, 1))
