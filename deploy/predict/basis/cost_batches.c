@@ -16,15 +16,10 @@
 static enum status read_layer(const char *file, const char *place, json_t *object,
                               struct cost_layer *layer)
 {
-    static const char *const names[] = {"name", "forward", "backward", NULL};
+    static const char *const names[] = {"name", "forward", "backward", "spread", NULL};
     const struct fields fields = {file, place, object};
     enum status status = fields_check_names(&fields, names);
-    if (status == STATUS_OK) {
-        status = fields_quantity(&fields, "forward", QUANTITY_TIME, true, &layer->forward_s);
-    }
-    return status == STATUS_OK
-               ? fields_quantity(&fields, "backward", QUANTITY_TIME, true, &layer->backward_s)
-               : status;
+    return status == STATUS_OK ? costs_read_layer_times(&fields, layer) : status;
 }
 
 static enum status read_layers(const struct fields *fields, const json_t *list, struct costs *costs)
@@ -41,7 +36,7 @@ static enum status read_layers(const struct fields *fields, const json_t *list, 
         snprintf(place, sizeof(place), "%s.layers[%u]", fields->place, i);
         status = read_layer(fields->file, place, json_array_get(list, i), &costs->layers[i]);
     }
-    return status;
+    return status == STATUS_OK ? costs_check_layer_spreads(fields, costs) : status;
 }
 
 /* Reads `forward` and `backward` of all layers together, which are shared out as those of the file
@@ -64,9 +59,8 @@ static enum status read_sums(const struct fields *fields, struct costs *costs)
                              "cannot be shared out among layers that take no time; give layers");
     }
     for (uint32_t i = 0; i < costs->layer_count && status == STATUS_OK; i++) {
-        struct cost_layer *layer = &costs->layers[i];
-        layer->forward_s *= own_forward_s > 0 ? forward_s / own_forward_s : 0;
-        layer->backward_s *= own_backward_s > 0 ? backward_s / own_backward_s : 0;
+        cost_layer_scale(&costs->layers[i], own_forward_s > 0 ? forward_s / own_forward_s : 0,
+                         own_backward_s > 0 ? backward_s / own_backward_s : 0);
     }
     return status;
 }
@@ -114,7 +108,7 @@ static enum status read_batch(const char *file, json_t *object, size_t index, st
         costs->spread = (struct spread){.kind = SPREAD_NONE};
     }
     if (status == STATUS_OK) {
-        status = costs_read_spread(file, spread, own, &costs->spread);
+        status = spread_read(file, spread, own, &costs->spread);
     }
     if (status == STATUS_OK) {
         status = read_times(&fields, batch, costs);
@@ -242,6 +236,9 @@ static void draw(const struct costs *from, const struct costs *to, uint32_t batc
         const struct cost_layer *a = &from->layers[i], *b = &to->layers[i];
         made->layers[i].forward_s = line_value(&line, a->forward_s, b->forward_s);
         made->layers[i].backward_s = line_value(&line, a->backward_s, b->backward_s);
+        made->layers[i].forward_spread = find_spread(&line, &a->forward_spread, &b->forward_spread);
+        made->layers[i].backward_spread =
+            find_spread(&line, &a->backward_spread, &b->backward_spread);
     }
     made->input_s = line_value(&line, from->input_s, to->input_s);
     made->spread = find_spread(&line, &from->spread, &to->spread);

@@ -2,19 +2,93 @@
 #include "deploy/predict/basis/costs.h"
 
 #include "common/base/log.h"
-#include "common/base/random.h"
 #include "deploy/predict/basis/fields.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define RATE_MAX 1e12 // images per second
+#define RATE_MAX    1e12 // images per second
+#define PLACE_BYTES 80   // "batches[7].layers[1023].spread"
+
+void cost_layer_scale(struct cost_layer *layer, double forward_factor, double backward_factor)
+{
+    layer->forward_s *= forward_factor;
+    layer->backward_s *= backward_factor;
+    spread_scale(&layer->forward_spread, forward_factor);
+    spread_scale(&layer->backward_spread, backward_factor);
+}
+
+/* Reads `spread`, in the place of what the layer had before. */
+static enum status read_layer_spread(const struct fields *fields, json_t *object,
+                                     struct cost_layer *layer)
+{
+    static const char *const names[] = {"forward", "backward", NULL};
+    struct spread *const spreads[] = {&layer->forward_spread, &layer->backward_spread};
+    char place[PLACE_BYTES], own[PLACE_BYTES + 16];
+    snprintf(place, sizeof(place), "%s.spread", fields->place);
+    enum status status = fields_check_names(&(struct fields){fields->file, place, object}, names);
+    for (size_t i = 0; names[i] != NULL && status == STATUS_OK; i++) {
+        snprintf(own, sizeof(own), "%s.%s", place, names[i]);
+        *spreads[i] = (struct spread){.kind = SPREAD_NONE};
+        status = spread_read(fields->file, own, json_object_get(object, names[i]), spreads[i]);
+    }
+    return status;
+}
+
+enum status costs_read_layer_times(const struct fields *fields, struct cost_layer *layer)
+{
+    json_t *spread = json_object_get(fields->object, "spread");
+    double forward_s = layer->forward_s, backward_s = layer->backward_s;
+    enum status status = fields_quantity(fields, "forward", QUANTITY_TIME, true, &layer->forward_s);
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "backward", QUANTITY_TIME, true, &layer->backward_s);
+    }
+    if (status != STATUS_OK || spread != NULL) {
+        return status == STATUS_OK ? read_layer_spread(fields, spread, layer) : status;
+    }
+    spread_scale(&layer->forward_spread, forward_s > 0 ? layer->forward_s / forward_s : 1);
+    spread_scale(&layer->backward_spread, backward_s > 0 ? layer->backward_s / backward_s : 1);
+    return STATUS_OK;
+}
+
+static enum status check_layer_spread(const struct fields *fields, const char *name,
+                                      const struct spread *spread, double most_s)
+{
+    double deviation_s = spread_deviation_s(spread);
+    if (!isfinite(deviation_s)) {
+        return fields_refuse(fields, name, "has no standard deviation; give it a shape above 2");
+    }
+    return fmax(spread_mean_s(spread), deviation_s) > most_s
+               ? fields_refuse(fields, name,
+                               "is more than a hundred times what all layers take together; check "
+                               "its unit")
+               : STATUS_OK;
+}
+
+enum status costs_check_layer_spreads(const struct fields *fields, const struct costs *costs)
+{
+    enum status status = STATUS_OK;
+    double most_s = COSTS_SPREAD_MAX * costs_compute_s(costs);
+    for (uint32_t i = 0; i < costs->layer_count && status == STATUS_OK; i++) {
+        const struct cost_layer *layer = &costs->layers[i];
+        char place[PLACE_BYTES];
+        snprintf(place, sizeof(place), "%s%slayers[%u].spread", fields->place,
+                 fields->place[0] != '\0' ? "." : "", i);
+        const struct fields own = {fields->file, place, NULL};
+        status = check_layer_spread(&own, "forward", &layer->forward_spread, most_s);
+        if (status == STATUS_OK) {
+            status = check_layer_spread(&own, "backward", &layer->backward_spread, most_s);
+        }
+    }
+    return status;
+}
 
 static enum status read_layer(const char *file, json_t *object, size_t index,
                               struct cost_layer *layer)
 {
-    static const char *const names[] = {"name", "parameters", "forward", "backward", NULL};
+    static const char *const names[] = {"name",     "parameters", "forward",
+                                        "backward", "spread",     NULL};
     char place[32];
     snprintf(place, sizeof(place), "layers[%zu]", index);
     const struct fields fields = {file, place, object};
@@ -26,13 +100,8 @@ static enum status read_layer(const char *file, json_t *object, size_t index,
     if (status == STATUS_OK && floor(parameters) != parameters) {
         status = fields_refuse(&fields, "parameters", "has to be a whole number");
     }
-    if (status == STATUS_OK) {
-        status = fields_quantity(&fields, "forward", QUANTITY_TIME, true, &layer->forward_s);
-    }
     layer->parameters = (uint64_t)parameters;
-    return status == STATUS_OK
-               ? fields_quantity(&fields, "backward", QUANTITY_TIME, true, &layer->backward_s)
-               : status;
+    return status == STATUS_OK ? costs_read_layer_times(&fields, layer) : status;
 }
 
 static enum status read_layers(const struct fields *fields, struct costs *costs)
@@ -48,54 +117,10 @@ static enum status read_layers(const struct fields *fields, struct costs *costs)
         status = read_layer(fields->file, json_array_get(list, i), i, &costs->layers[i]);
         parameters += costs->layers[i].parameters;
     }
-    return status == STATUS_OK && parameters == 0
-               ? fields_refuse(fields, "layers", "have no parameters")
-               : status;
-}
-
-static enum status read_distribution(const struct fields *fields, const char *distribution,
-                                     struct spread *spread)
-{
-    enum status status = STATUS_OK;
-    if (strcmp(distribution, "exponential") == 0) {
-        static const char *const names[] = {"distribution", "mean", NULL};
-        spread->kind = SPREAD_EXPONENTIAL;
-        status = fields_check_names(fields, names);
-        return status == STATUS_OK
-                   ? fields_quantity(fields, "mean", QUANTITY_TIME, true, &spread->mean_s)
-                   : status;
+    if (status == STATUS_OK && parameters == 0) {
+        return fields_refuse(fields, "layers", "have no parameters");
     }
-    bool is_uniform = strcmp(distribution, "uniform") == 0;
-    if (!is_uniform && strcmp(distribution, "pareto") != 0) {
-        return fields_refuse(fields, "distribution", "has to be exponential, uniform or pareto");
-    }
-    const char *const names[] = {"distribution", "least", is_uniform ? "most" : "shape", NULL};
-    spread->kind = is_uniform ? SPREAD_UNIFORM : SPREAD_PARETO;
-    status = fields_check_names(fields, names);
-    if (status == STATUS_OK) {
-        status = fields_quantity(fields, "least", QUANTITY_TIME, true, &spread->least_s);
-    }
-    if (status == STATUS_OK && !is_uniform) {
-        return fields_number(fields, "shape", 1.01, 1000, true, &spread->shape);
-    }
-    if (status == STATUS_OK) {
-        status = fields_quantity(fields, "most", QUANTITY_TIME, true, &spread->most_s);
-    }
-    return status == STATUS_OK && spread->most_s < spread->least_s
-               ? fields_refuse(fields, "most", "is less than least")
-               : status;
-}
-
-enum status costs_read_spread(const char *file, const char *place, json_t *object,
-                              struct spread *spread)
-{
-    if (object == NULL) {
-        return STATUS_OK;
-    }
-    const struct fields fields = {file, place, object};
-    const char *distribution = NULL;
-    enum status status = fields_text(&fields, "distribution", true, &distribution);
-    return status == STATUS_OK ? read_distribution(&fields, distribution, spread) : status;
+    return status == STATUS_OK ? costs_check_layer_spreads(fields, costs) : status;
 }
 
 static enum status read_errors(const char *file, json_t *object, struct cost_errors *errors)
@@ -232,19 +257,25 @@ double costs_compute_s(const struct costs *costs)
     return seconds;
 }
 
-double spread_mean_s(const struct spread *spread)
+double costs_layers_deviation_s(const struct costs *costs)
 {
-    switch (spread->kind) {
-    case SPREAD_NONE:
-        return 0;
-    case SPREAD_EXPONENTIAL:
-        return spread->mean_s;
-    case SPREAD_UNIFORM:
-        return (spread->least_s + spread->most_s) / 2;
-    case SPREAD_PARETO:
-        return spread->least_s * spread->shape / (spread->shape - 1);
+    double squares = 0;
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        double forward_s = spread_deviation_s(&costs->layers[i].forward_spread);
+        double backward_s = spread_deviation_s(&costs->layers[i].backward_spread);
+        squares += forward_s * forward_s + backward_s * backward_s;
     }
-    return 0;
+    return sqrt(squares);
+}
+
+double costs_layers_deviation_sum_s(const struct costs *costs)
+{
+    double sum_s = 0;
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        sum_s += spread_deviation_s(&costs->layers[i].forward_spread) +
+                 spread_deviation_s(&costs->layers[i].backward_spread);
+    }
+    return sum_s;
 }
 
 enum status costs_read_rate(const struct fields *fields, double batch, bool has_spread,
@@ -266,8 +297,7 @@ enum status costs_read_rate(const struct fields *fields, double batch, bool has_
     }
     double factor = rest_s / (own_s + (has_spread ? 0 : spread_s));
     for (uint32_t i = 0; i < costs->layer_count; i++) {
-        costs->layers[i].forward_s *= factor;
-        costs->layers[i].backward_s *= factor;
+        cost_layer_scale(&costs->layers[i], factor, factor);
     }
     return STATUS_OK;
 }
@@ -330,8 +360,8 @@ static enum status read_all(const struct fields *fields, struct costs *costs)
         status = read_cores(fields, costs);
     }
     if (status == STATUS_OK) {
-        status = costs_read_spread(fields->file, "spread",
-                                   json_object_get(fields->object, "spread"), &costs->spread);
+        status = spread_read(fields->file, "spread", json_object_get(fields->object, "spread"),
+                             &costs->spread);
     }
     if (status == STATUS_OK) {
         status = costs_read_rate(fields, batch, true, costs);
@@ -418,28 +448,4 @@ void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_
     // `share` is that of the last layer with parameters.
     *ret_forward_s = forward_s + share * held_forward_s;
     *ret_backward_s = backward_s + share * held_backward_s;
-}
-
-void spread_scale(struct spread *spread, double factor)
-{
-    spread->mean_s *= factor;
-    spread->least_s *= factor;
-    spread->most_s *= factor;
-}
-
-double spread_draw(const struct spread *spread, uint64_t seed, uint32_t rank, uint64_t step)
-{
-    // In (0, 1], so that logarithm and power are finite.
-    double unit = (double)((random_key(seed, RANDOM_PREDICT, rank, step) >> 11) + 1) * 0x1p-53;
-    switch (spread->kind) {
-    case SPREAD_NONE:
-        return 0;
-    case SPREAD_EXPONENTIAL:
-        return -log(unit) * spread->mean_s;
-    case SPREAD_UNIFORM:
-        return spread->least_s + unit * (spread->most_s - spread->least_s);
-    case SPREAD_PARETO:
-        return spread->least_s * pow(unit, -1 / spread->shape);
-    }
-    return 0;
 }

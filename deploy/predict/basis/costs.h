@@ -6,22 +6,13 @@
 #include "common/vector/layout.h"
 #include "deploy/predict/basis/conditions.h"
 #include "deploy/predict/basis/launch_costs.h"
+#include "deploy/predict/basis/spread.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define COSTS_LAYERS_MAX 1024
-
-enum spread_kind { SPREAD_NONE, SPREAD_EXPONENTIAL, SPREAD_UNIFORM, SPREAD_PARETO };
-
-/* A time that every step of every worker takes besides what its layers cost, drawn anew. */
-struct spread {
-    enum spread_kind kind;
-    double least_s; // uniform, pareto
-    double most_s;  // uniform
-    double mean_s;  // exponential
-    double shape;   // pareto: above 1, so that there is a mean
-};
+#define COSTS_SPREAD_MAX 100.0 // of a layer, times what all layers take; more is a wrong unit
 
 /* What a process that is lost, or comes, costs besides the steps that are made again. */
 struct recovery {
@@ -32,6 +23,9 @@ struct recovery {
 struct cost_layer {
     uint64_t parameters;
     double forward_s, backward_s;
+    // What these take besides. It is part of the spread of the costs, and never drawn: it says how
+    // sure computing is, and by which layers.
+    struct spread forward_spread, backward_spread;
 };
 
 /* Standard errors of costs, as shares of them; 0: not known. */
@@ -51,7 +45,7 @@ struct costs {
     double message_bandwidth; // of its values, besides; 0: in no time
     double sum_bandwidth;     // bytes of received values added up per second; 0: in no time
     double encode_bandwidth, decode_bandwidth; // of --compress: of values; 0: in no time
-    struct spread spread;
+    struct spread spread;                      // what a step takes besides: all layers together
     // Of cores, which count where the network says how many a host has.
     uint32_t threads;          // that a worker computes with; 0 stands for 1
     double input_s;            // of reading a batch, beside computing
@@ -82,11 +76,18 @@ struct costs {
  */
 enum status costs_take(json_t *object, const char *file, struct costs *ret_costs);
 
-/* Read the fields `batch` and `spread` of a place in a file. Without an object the spread stays as
- * it is. Log. */
+/* Reads the field `batch` of a place in a file. Logs. */
 enum status costs_read_batch(const struct fields *fields, double *ret_batch);
-enum status costs_read_spread(const char *file, const char *place, json_t *object,
-                              struct spread *spread);
+
+/* Reads `forward`, `backward` and `spread` of a layer. Without `spread` its spreads grow with its
+ * times, as far as it had any. Logs. */
+enum status costs_read_layer_times(const struct fields *fields, struct cost_layer *layer);
+
+/* Whether spreads of layers can be meant, which are in `layers` of a place in a file. Logs. */
+enum status costs_check_layer_spreads(const struct fields *fields, const struct costs *costs);
+
+/* Times, and their spreads. */
+void cost_layer_scale(struct cost_layer *layer, double forward_factor, double backward_factor);
 
 /* Reads the field `images-per-s` of a place in a file: what one worker makes of such a batch. What
  * its step has besides the optimizer and the mean of the spread is shared out among forward and
@@ -116,13 +117,11 @@ double costs_server_optimizer_s(const struct costs *costs);
 /* Forward and backward of all layers. */
 double costs_compute_s(const struct costs *costs);
 
-/* What a spread adds to a step in the mean. */
-double spread_mean_s(const struct spread *spread);
+/* The standard deviation of what all layers take, as far as they have spreads: with draws that have
+ * nothing to do with each other, so the root of the sum of squares. */
+double costs_layers_deviation_s(const struct costs *costs);
 
-/* Makes all draws of a spread so many times as long. */
-void spread_scale(struct spread *spread, double factor);
-
-/* The draw of a worker's step. */
-double spread_draw(const struct spread *spread, uint64_t seed, uint32_t rank, uint64_t step);
+/* Likewise with draws that are all long or short at once: the sum. */
+double costs_layers_deviation_sum_s(const struct costs *costs);
 
 #endif

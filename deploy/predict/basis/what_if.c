@@ -80,6 +80,10 @@ static bool change_server_optimizer(const struct what_if_change *change, struct 
 static bool change_spread(const struct what_if_change *change, struct basis *basis)
 {
     spread_scale(&basis->costs.spread, change->value);
+    for (uint32_t i = 0; i < basis->costs.layer_count; i++) {
+        spread_scale(&basis->costs.layers[i].forward_spread, change->value);
+        spread_scale(&basis->costs.layers[i].backward_spread, change->value);
+    }
     return basis->costs.spread.kind != SPREAD_NONE;
 }
 

@@ -111,6 +111,9 @@ enum status study_find_interval(const struct study *study, const struct basis *b
 /* Whether files say how sure their values are. */
 bool study_knows_errors(const struct costs *costs, const struct network *network);
 
+/* Whether nothing but the spreads of layers says how sure computing is. */
+bool study_uses_layer_spreads(const struct costs *costs);
+
 /* The basis of a point, with its changes. Logs. */
 enum status study_make_basis(const struct study *study, const struct study_point *point,
                              struct basis **ret_basis);

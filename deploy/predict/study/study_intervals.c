@@ -1,16 +1,31 @@
 /* How far a prediction may be off, from what is known of the costs' own errors: predicts with each
- * cost larger by its standard error, in turn, and adds up the squares of what that changes. */
+ * cost larger by its standard error, in turn, and adds up the squares of what that changes.
+ *
+ * Computing is one cost, whose error is said once: by `errors`, or else by the standard deviation
+ * of a step over the root of the steps. A step's own spread has those of its layers in it, whatever
+ * they have in common, so these count only without it, as draws that have nothing to do with each
+ * other. Which layers the error lies in, their spreads say in each case. */
 #include "deploy/predict/study/study.h"
 
 #include <math.h>
 
 #define NINE_OF_TEN 1.645 // standard deviations of a normal distribution
 
+/* All layers at once: in proportion to their times, or, where they have spreads, by shares of the
+ * same sum that are in proportion to these. */
 static void grow_compute(struct basis *basis, double factor)
 {
+    double sum_s = costs_layers_deviation_sum_s(&basis->costs);
+    double share = sum_s > 0 ? (factor - 1) * costs_compute_s(&basis->costs) / sum_s : 0;
     for (uint32_t i = 0; i < basis->costs.layer_count; i++) {
-        basis->costs.layers[i].forward_s *= factor;
-        basis->costs.layers[i].backward_s *= factor;
+        struct cost_layer *layer = &basis->costs.layers[i];
+        if (sum_s > 0) {
+            layer->forward_s += share * spread_deviation_s(&layer->forward_spread);
+            layer->backward_s += share * spread_deviation_s(&layer->backward_spread);
+        } else {
+            layer->forward_s *= factor;
+            layer->backward_s *= factor;
+        }
     }
 }
 
@@ -63,11 +78,24 @@ struct source {
 
 #define SOURCES 7
 
-static void list_sources(const struct basis *basis, struct source ret_sources[SOURCES])
+/* Of the mean of so many steps, as a share. 0: not known. */
+static double find_compute_error(const struct costs *costs, uint64_t steps)
+{
+    double layers_s = costs_layers_deviation_s(costs), compute_s = costs_compute_s(costs);
+    double step_s = spread_deviation_s(&costs->spread);
+    if (costs->errors.compute > 0 || layers_s <= 0 || compute_s <= 0 || steps == 0) {
+        return costs->errors.compute;
+    }
+    bool has_step = costs->spread.kind != SPREAD_NONE && isfinite(step_s);
+    return (has_step ? step_s : layers_s) / compute_s / sqrt((double)steps);
+}
+
+static void list_sources(const struct study *study, const struct basis *basis,
+                         struct source ret_sources[SOURCES])
 {
     const struct cost_errors *costs = &basis->costs.errors;
     const struct source sources[SOURCES] = {
-        {costs->compute, grow_compute},
+        {find_compute_error(&basis->costs, study->counted), grow_compute},
         {costs->optimizer, grow_optimizer},
         {costs->message, grow_messages},
         {costs->sum, grow_sums},
@@ -80,11 +108,17 @@ static void list_sources(const struct basis *basis, struct source ret_sources[SO
     }
 }
 
+bool study_uses_layer_spreads(const struct costs *costs)
+{
+    return costs->errors.compute <= 0 && find_compute_error(costs, 1) > 0;
+}
+
 bool study_knows_errors(const struct costs *costs, const struct network *network)
 {
     const struct cost_errors *errors = &costs->errors;
-    return errors->compute > 0 || errors->optimizer > 0 || errors->message > 0 || errors->sum > 0 ||
-           errors->carriage > 0 || network->bandwidth_error > 0 || network->latency_error > 0;
+    return study_uses_layer_spreads(costs) || errors->compute > 0 || errors->optimizer > 0 ||
+           errors->message > 0 || errors->sum > 0 || errors->carriage > 0 ||
+           network->bandwidth_error > 0 || network->latency_error > 0;
 }
 
 /* The share by which a step changes if a cost is larger by its error. */
@@ -116,7 +150,7 @@ enum status study_find_interval(const struct study *study, const struct basis *b
     if (!point->has_interval) {
         return STATUS_OK;
     }
-    list_sources(basis, sources);
+    list_sources(study, basis, sources);
     enum status status = study_begin_changes(study, basis, &point->made, &extent, &base);
     for (size_t i = 0; i < SOURCES && status == STATUS_OK; i++) {
         if (sources[i].error > 0) {

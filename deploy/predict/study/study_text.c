@@ -22,23 +22,30 @@ static const char *const left_out[] = {
     "headers of messages, and encryption but what it cost where the files were measured",
 };
 #define LEFT_OUT_COUNT (sizeof(left_out) / sizeof(left_out[0]))
-#define ORIGIN_BYTES   (160 + 2 * CONDITIONS_TEXT_BYTES)
+#define ORIGIN_BYTES   (256 + 2 * CONDITIONS_TEXT_BYTES)
 
 /* What is known of the values of the files, which is the first gap. */
 static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES])
 {
     static const char *const origins[] = {"taken as given",
                                           "as measured, which the file describes"};
-    char costs[CONDITIONS_TEXT_BYTES], network[CONDITIONS_TEXT_BYTES];
+    char costs[CONDITIONS_TEXT_BYTES], network[CONDITIONS_TEXT_BYTES], sure[144];
     bool knows_costs = conditions_format(&study->costs->conditions, costs, sizeof(costs));
     bool knows_network = conditions_format(&study->network->conditions, network, sizeof(network));
-    snprintf(ret_text, ORIGIN_BYTES, "costs are %s%s%s%s, the network is %s%s%s%s, and %s",
-             origins[study->costs->is_measured], knows_costs ? " (" : "", costs,
-             knows_costs ? ")" : "", origins[study->network->is_measured],
-             knows_network ? " (" : "", network, knows_network ? ")" : "",
+    snprintf(sure, sizeof(sure), "%s",
              study_knows_errors(study->costs, study->network)
                  ? "intervals are of the errors of costs alone"
                  : "no interval is known");
+    if (study_uses_layer_spreads(study->costs)) {
+        snprintf(sure, sizeof(sure),
+                 "intervals are of the errors of costs alone, with that of the mean of %llu steps "
+                 "by the spreads of layers",
+                 (unsigned long long)study->counted);
+    }
+    snprintf(ret_text, ORIGIN_BYTES, "costs are %s%s%s%s, the network is %s%s%s%s, and %s",
+             origins[study->costs->is_measured], knows_costs ? " (" : "", costs,
+             knows_costs ? ")" : "", origins[study->network->is_measured],
+             knows_network ? " (" : "", network, knows_network ? ")" : "", sure);
 }
 
 /* What is left out of how threads share cores. */

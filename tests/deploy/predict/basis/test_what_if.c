@@ -43,6 +43,8 @@ static struct basis *changed(const char *text)
     struct what_if what_if;
     char why[256];
     costs = (struct costs){.layers = {{10, 1e-3, 2e-3}}, .layer_count = 1, .message_s = 1e-5};
+    costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 1e-4};
+    costs.layers[0].backward_spread = (struct spread){.kind = SPREAD_UNIFORM, .most_s = 1e-4};
     job = (struct job){.servers = 2, .bucket_mb = 1};
     struct basis *basis = basis_create(&job, &costs, &network);
     assert_non_null(basis);
@@ -63,6 +65,17 @@ static void test_factors_and_values_change_what_they_name(void **state)
     assert_int_equal(basis->job.servers, 4);
     assert_float_equal(basis->job.bucket_mb, 4, 0);
     assert_float_equal(costs.layers[0].forward_s, 1e-3, 0); // what it was copied from stays
+    basis_destroy(basis);
+}
+
+/* Layers' spreads are part of the step's, which computing that is quicker leaves as it is. */
+static void test_spreads_of_layers_change_with_that_of_the_step(void **state)
+{
+    (void)state;
+    struct basis *basis = changed("spread=3x,compute=0.5x");
+    assert_float_equal(basis->costs.spread.mean_s, 3e-4, 1e-12);
+    assert_float_equal(basis->costs.layers[0].backward_spread.most_s, 3e-4, 1e-12);
+    assert_float_equal(basis->costs.layers[0].backward_s, 1e-3, 1e-12);
     basis_destroy(basis);
 }
 
@@ -133,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_factors_and_values_change_what_they_name),
+        cmocka_unit_test(test_spreads_of_layers_change_with_that_of_the_step),
         cmocka_unit_test(test_servers_updates_change_alone),
         cmocka_unit_test(test_links_of_switches_follow_those_below),
         cmocka_unit_test(test_bad_changes_are_refused_by_name),

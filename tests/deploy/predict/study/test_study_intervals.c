@@ -17,6 +17,7 @@
 
 static struct costs costs;
 static struct network network;
+static double bucket_mb;
 
 /* One point, in ring mode. The caller frees the study. */
 static struct study *make(uint32_t workers)
@@ -27,6 +28,7 @@ static struct study *make(uint32_t workers)
     study->costs = &costs;
     study->network = &network;
     study->job = predictions_job(MODE_RING, 2, 0, ALL_REDUCE_CHOICE_RING);
+    study->job.bucket_mb = bucket_mb;
     study->counted = 4;
     study->designs[0].mode.kind = MODE_RING;
     study->workers[0] = workers;
@@ -39,6 +41,7 @@ static struct study *make(uint32_t workers)
 static int set_up(void **state)
 {
     (void)state;
+    bucket_mb = 1024;
     predictions_read_star(&network);
     predictions_reset_costs(PARAMETERS, &costs);
     costs.layers[0].forward_s = 0.01;
@@ -106,6 +109,87 @@ static void errors_of_several_costs_add_up_as_squares(void **state)
     free(study);
 }
 
+/* Two layers whose times are 30 and 60 % of computing, and deviate by 3 ms and 4 ms. */
+static void give_layers_spreads(void)
+{
+    costs.layer_count = 2;
+    costs.layers[0].parameters = costs.layers[1].parameters = PARAMETERS / 2;
+    costs.layers[0].forward_s = costs.layers[1].backward_s = 0.01;
+    costs.layers[0].backward_s = costs.layers[1].forward_s = 0.02;
+    costs.layers[0].forward_spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 3e-3};
+    costs.layers[1].backward_spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 4e-3};
+}
+
+/* Half the logarithm of how far the ends of the only point's interval are apart; 0: it has none. */
+static double width_of(uint32_t workers, double *ret_rate)
+{
+    struct study *study = make(workers);
+    const struct study_point *point = &study->points[0];
+    double width = log(point->images_per_s_high / point->images_per_s_low) / 2;
+    assert_true(point->has_interval || width == 0);
+    *ret_rate = point->made.images_per_s;
+    study_finish(study);
+    free(study);
+    return width;
+}
+
+/* A step of 60 ms deviates by 5 ms, the mean of four by half of that. */
+static void spreads_of_layers_add_up_as_squares(void **state)
+{
+    (void)state;
+    double rate = 0, plain_rate = 0;
+    give_layers_spreads();
+    double width = width_of(1, &rate), want = NINE_OF_TEN * log1p(5e-3 / 0.06 / sqrt(4));
+    predictions_check("width", 1, width, want, 1e-6);
+    costs.layers[0].forward_spread.kind = costs.layers[1].backward_spread.kind = SPREAD_NONE;
+    assert_true(width_of(1, &plain_rate) == 0);
+    assert_true(rate == plain_rate); // nothing is drawn
+}
+
+/* A step's own spread has those of its layers in it, and errors have both. */
+static void a_spread_counts_once_whatever_else_has_it(void **state)
+{
+    (void)state;
+    double rate = 0, without_rate = 0;
+    give_layers_spreads();
+    costs.spread = (struct spread){.kind = SPREAD_UNIFORM, .most_s = 0.012};
+    double width = width_of(1, &rate), grown_s = 0.012 / sqrt(12) / sqrt(4);
+    struct study *study = make(1);
+    predictions_check("of a step", 1, width,
+                      NINE_OF_TEN * log1p(grown_s / study->points[0].made.step_s), 1e-6);
+    study_finish(study);
+    free(study);
+    costs.errors.compute = 0.02;
+    width = width_of(1, &rate);
+    costs.layers[0].forward_spread.kind = costs.layers[1].backward_spread.kind = SPREAD_NONE;
+    predictions_check("of errors", 1, width, width_of(1, &without_rate), 1e-6);
+    assert_true(rate == without_rate);
+    costs.errors.compute = 0; // of the step alone nothing follows, as it is drawn
+    assert_true(width_of(1, &rate) == 0);
+}
+
+/* Messages of the output's gradients take longer than backward of the input's layer, which passes
+ * beside them for the most part. */
+static void spreads_say_in_which_layers_the_error_of_computing_lies(void **state)
+{
+    (void)state;
+    double rate = 0, widths[2];
+    costs.errors.compute = 0.02;
+    costs.message_s = 0.02;
+    bucket_mb = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        give_layers_spreads();
+        costs.layers[0].parameters = costs.layers[1].parameters = PARAMETERS; // a bucket each
+        costs.layers[0].forward_spread.kind = costs.layers[1].backward_spread.kind = SPREAD_NONE;
+        costs.layers[i].backward_spread = (struct spread){SPREAD_EXPONENTIAL, .mean_s = 1e-3};
+        widths[i] = width_of(2, &rate);
+        costs.layers[i].backward_spread.kind = SPREAD_NONE;
+    }
+    predictions_check("of the output", 1, widths[1],
+                      NINE_OF_TEN * log1p(0.02 * 0.06 * rate / (2 * costs.batch)), 1e-6);
+    assert_true(widths[0] < 0.5 * widths[1]);
+}
+
 /* What takes long is changed in few steps and in small, of which a step takes as long as of all. */
 static void intervals_of_what_takes_long_are_found_in_few_steps(void **state)
 {
@@ -149,7 +233,7 @@ static void intervals_are_the_same_with_any_number_of_threads(void **state)
 {
     (void)state;
     double lows[2];
-    costs.errors.compute = 0.02;
+    give_layers_spreads();
     costs.spread = (struct spread){.kind = SPREAD_EXPONENTIAL, .mean_s = 0.005};
     for (uint32_t i = 0; i < 2; i++) {
         struct study *study = make(2);
@@ -170,6 +254,11 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(errors_of_several_costs_add_up_as_squares, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(spreads_of_layers_add_up_as_squares, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_spread_counts_once_whatever_else_has_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(spreads_say_in_which_layers_the_error_of_computing_lies,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(intervals_of_what_takes_long_are_found_in_few_steps, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(intervals_are_the_same_with_any_number_of_threads, set_up,
