@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LAYERS_TEXT_BYTES (80 + 3 * QUANTITY_BYTES)
+
 struct maker {
     struct calibration_run *runs[CALIBRATION_RUNS_MAX]; // without codes; borrowed
     size_t run_count;
@@ -149,11 +151,27 @@ static void warn_if_disturbed(const struct maker *maker)
     }
 }
 
+/* How much of the step's spread layers have in common shows beside both. "" without spreads. */
+static void format_layer_spreads(const struct costs *costs, char ret_text[LAYERS_TEXT_BYTES])
+{
+    char step[QUANTITY_BYTES], apart[QUANTITY_BYTES], at_once[QUANTITY_BYTES];
+    double apart_s = costs_layers_deviation_s(costs);
+    ret_text[0] = '\0';
+    if (apart_s > 0) {
+        quantity_format(spread_deviation_s(&costs->spread), QUANTITY_TIME, step);
+        quantity_format(apart_s, QUANTITY_TIME, apart);
+        quantity_format(costs_layers_deviation_sum_s(costs), QUANTITY_TIME, at_once);
+        snprintf(ret_text, LAYERS_TEXT_BYTES,
+                 "; a step deviates by %s, its layers by %s each for itself, by %s all at once",
+                 step, apart, at_once);
+    }
+}
+
 static enum status take_layers(struct maker *maker, const struct model_layers *model)
 {
     struct calibration *made = maker->made;
     const struct spread *spread = &made->costs.spread;
-    char least[QUANTITY_BYTES], more[QUANTITY_BYTES];
+    char least[QUANTITY_BYTES], more[QUANTITY_BYTES], layers[LAYERS_TEXT_BYTES];
     name_layers(model, made);
     warn_if_disturbed(maker);
     double share = calibration_speed_share(maker->runs, maker->run_count, maker->narrowest);
@@ -163,6 +181,7 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     }
     quantity_format(costs_compute_s(&made->costs), QUANTITY_TIME, least);
     quantity_format(spread_mean_s(spread), QUANTITY_TIME, more);
+    format_layer_spreads(&made->costs, layers);
     calibration_add_note(
         &made->cost_notes, "layers", false, "%s a step at least%s: %zu steps of workers of %s%s",
         least,
@@ -170,10 +189,11 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
         maker->narrowest->observation.step_count, maker->narrowest->name,
         share == 1 ? "" : ", at the mean speed of all runs like it");
     calibration_add_note(&made->cost_notes, "spread", false,
-                         "%s more in the mean%s: the same steps", more,
+                         "%s more in the mean%s: the same steps%s", more,
                          spread->kind == SPREAD_NONE          ? ", which is none"
                          : spread->kind == SPREAD_EXPONENTIAL ? ", exponential"
-                                                              : ", uniform");
+                                                              : ", uniform",
+                         layers);
     if (spread_mean_s(spread) > costs_compute_s(&made->costs)) {
         log_warn("%s: steps take %s at least, and %s more in the mean, so these costs say little; "
                  "calibrate where nothing else runs",

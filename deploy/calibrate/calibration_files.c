@@ -78,25 +78,8 @@ static void set_quantity(json_t *object, const char *name, double value, enum qu
     json_object_set_new(object, name, json_string(text));
 }
 
-/* Sizes do not depend on the batch, and are told once. */
-static json_t *layers_json(const struct calibration *calibration, const struct costs *costs)
-{
-    json_t *layers = json_array();
-    for (uint32_t i = 0; i < costs->layer_count; i++) {
-        const struct cost_layer *layer = &costs->layers[i];
-        json_t *object = json_pack("{s:s}", "name", calibration->names[i]);
-        if (costs == &calibration->costs) {
-            json_object_set_new(object, "parameters", json_integer((json_int_t)layer->parameters));
-        }
-        set_quantity(object, "forward", layer->forward_s, QUANTITY_TIME);
-        set_quantity(object, "backward", layer->backward_s, QUANTITY_TIME);
-        json_array_append_new(layers, object);
-    }
-    return layers;
-}
-
 /* fit_spread makes these alone. */
-static void set_spread(json_t *object, const struct spread *spread)
+static void set_spread(json_t *object, const char *name, const struct spread *spread)
 {
     if (spread->kind == SPREAD_NONE) {
         return;
@@ -109,7 +92,38 @@ static void set_spread(json_t *object, const struct spread *spread)
     } else {
         set_quantity(own, "mean", spread->mean_s, QUANTITY_TIME);
     }
-    json_object_set_new(object, "spread", own);
+    json_object_set_new(object, name, own);
+}
+
+/* A layer of another batch that has none says so, as it would get that of the file's batch, in
+ * proportion. */
+static void set_layer_spread(json_t *object, const struct cost_layer *layer, bool is_other)
+{
+    json_t *own = json_object();
+    set_spread(own, "forward", &layer->forward_spread);
+    set_spread(own, "backward", &layer->backward_spread);
+    if (is_other || json_object_size(own) > 0) {
+        json_object_set(object, "spread", own);
+    }
+    json_decref(own);
+}
+
+/* Sizes do not depend on the batch, and are told once. */
+static json_t *layers_json(const struct calibration *calibration, const struct costs *costs)
+{
+    json_t *layers = json_array();
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        const struct cost_layer *layer = &costs->layers[i];
+        json_t *object = json_pack("{s:s}", "name", calibration->names[i]);
+        if (costs == &calibration->costs) {
+            json_object_set_new(object, "parameters", json_integer((json_int_t)layer->parameters));
+        }
+        set_quantity(object, "forward", layer->forward_s, QUANTITY_TIME);
+        set_quantity(object, "backward", layer->backward_s, QUANTITY_TIME);
+        set_layer_spread(object, layer, costs != &calibration->costs);
+        json_array_append_new(layers, object);
+    }
+    return layers;
 }
 
 /* Entries have `input` only where it is known. */
@@ -125,7 +139,7 @@ static void set_batches(json_t *object, const struct calibration *calibration)
         }
         // An entry without a spread would get that of the file's batch, in proportion.
         const struct spread none = {.kind = SPREAD_EXPONENTIAL};
-        set_spread(own, costs->spread.kind != SPREAD_NONE ? &costs->spread : &none);
+        set_spread(own, "spread", costs->spread.kind != SPREAD_NONE ? &costs->spread : &none);
         json_array_append_new(list, own);
     }
     if (calibration->other_count > 0) {
@@ -225,7 +239,7 @@ static json_t *costs_json(const struct calibration *calibration)
     if (costs->decode_bandwidth > 0) {
         set_quantity(object, "decode", costs->decode_bandwidth, QUANTITY_BANDWIDTH);
     }
-    set_spread(object, &costs->spread);
+    set_spread(object, "spread", &costs->spread);
     set_cores(object, costs);
     set_launch(object, &costs->launch);
     set_errors(object, &costs->errors);

@@ -4,6 +4,7 @@
 #include "deploy/calibrate/calibration_cores.h"
 #include "deploy/calibrate/fit.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static void take_named(const struct observation *seen, const struct model_layers
 {
     struct cost_layer *layers = costs->layers;
     layers[0].forward_s = seen->piece_s[OBSERVED_REST] + seen->piece_s[OBSERVED_FORWARD];
+    layers[0].forward_spread = seen->spreads.others;
     for (uint32_t b = 0; b < LAYOUT_BUCKETS_MAX; b++) {
         layers[0].forward_s += seen->piece_s[OBSERVED_BUCKETS + b];
     }
@@ -33,12 +35,15 @@ static void take_named(const struct observation *seen, const struct model_layers
             if (strcmp(model->list[i].name, seen->layers[j].name) == 0) {
                 layers[1 + i].forward_s = seen->piece_s[OBSERVED_LAYERS + 2 * j];
                 layers[1 + i].backward_s = seen->piece_s[OBSERVED_LAYERS + 2 * j + 1];
+                layers[1 + i].forward_spread = seen->spreads.forward[j];
+                layers[1 + i].backward_spread = seen->spreads.backward[j];
             }
         }
     }
 }
 
-/* A timeline without: forward is shared out by parameters, and backward of each bucket as well. */
+/* A timeline without: forward is shared out by parameters, and backward of each bucket as well. How
+ * the spread of such a piece would be, nothing says, so layers have none. */
 static enum status take_unnamed(const struct calibration_run *run, struct costs *costs)
 {
     const struct observation *seen = &run->observation;
@@ -65,6 +70,24 @@ static enum status take_unnamed(const struct calibration_run *run, struct costs 
     return STATUS_OK;
 }
 
+/* Layers take what passes, also while something else has their core, and steps what cores work,
+ * where timelines say it. So spreads of layers that come to more than the step's, although each is
+ * for itself, are made smaller. Half of what predict refuses is left of a step that was stopped. */
+static void bound_spreads(struct costs *costs)
+{
+    double layers_s = costs_layers_deviation_s(costs);
+    double most_s =
+        fmin(spread_deviation_s(&costs->spread), COSTS_SPREAD_MAX / 2 * costs_compute_s(costs));
+    for (uint32_t i = 0; i < costs->layer_count && layers_s > most_s; i++) {
+        struct cost_layer *layer = &costs->layers[i];
+        spread_scale(&layer->forward_spread, most_s / layers_s);
+        spread_scale(&layer->backward_spread, most_s / layers_s);
+        if (most_s <= 0) {
+            layer->forward_spread.kind = layer->backward_spread.kind = SPREAD_NONE;
+        }
+    }
+}
+
 /* From pieces of a step to shares of the least step, and the spread on top of it. */
 static void scale(const struct calibration_run *run, double speed_share, struct costs *costs)
 {
@@ -75,9 +98,10 @@ static void scale(const struct calibration_run *run, double speed_share, struct 
     costs->spread = fit.spread;
     spread_scale(&costs->spread, share);
     for (uint32_t i = 0; i < costs->layer_count && all_s > 0; i++) {
-        costs->layers[i].forward_s *= share * fit.least_s / all_s;
-        costs->layers[i].backward_s *= share * fit.least_s / all_s;
+        double factor = share * fit.least_s / all_s;
+        cost_layer_scale(&costs->layers[i], factor, factor);
     }
+    bound_spreads(costs);
 }
 
 enum status calibration_layers_make(const struct calibration_run *run,

@@ -397,8 +397,12 @@ static enum status take_all(struct watcher *watcher, const struct timeline_flow 
     observed_cores_make(timeline, watcher->first, watcher->end, watcher->options->lends,
                         &watcher->seen->cores);
     watcher->seen->job_steps = watcher->end > watcher->first ? watcher->end - watcher->first : 0;
-    return observed_pieces_tenths(&watcher->pieces, watcher->seen->step_count,
-                                  watcher->seen->piece_s);
+    size_t step_count = watcher->seen->step_count;
+    enum status status =
+        observed_pieces_tenths(&watcher->pieces, step_count, watcher->seen->piece_s);
+    return status == STATUS_OK && step_count > 0
+               ? observed_pieces_spreads(&watcher->pieces, step_count, &watcher->seen->spreads)
+               : status;
 }
 
 static enum status allocate(struct watcher *watcher, const struct timeline_flow *flows,

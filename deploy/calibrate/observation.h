@@ -62,6 +62,7 @@ struct observation {
     struct observed_layer layers[COSTS_LAYERS_MAX]; // (layer_count), as they were met first
     uint32_t layer_count;                           // 0: the timeline has none
     double piece_s[OBSERVED_PIECES];                // of a step, by enum observed_piece
+    struct observed_spreads spreads;                // of these, where there are layers
     double optimizer_s;                             // in all steps
     double *step_s;                                 // (step_count), owned: layers and the rest
     size_t step_count;                              // of all workers

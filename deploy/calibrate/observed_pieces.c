@@ -1,6 +1,8 @@
 /* Sorts slices by their piece, and finds the time that most steps exceed. */
 #include "deploy/calibrate/observed_pieces.h"
 
+#include "deploy/calibrate/fit.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,17 @@ static double tenth(double *values, size_t count)
     return values[(count - 1) / 10];
 }
 
+/* Adds what each step takes of the piece that the sorted list has from `first`. Returns where the
+ * next piece begins. */
+static size_t add_steps(const struct observed_pieces *pieces, size_t first, double *steps_s)
+{
+    size_t i = first;
+    for (; i < pieces->count && pieces->list[i].piece == pieces->list[first].piece; i++) {
+        steps_s[pieces->list[i].step] += pieces->list[i].seconds;
+    }
+    return i;
+}
+
 enum status observed_pieces_tenths(struct observed_pieces *pieces, size_t step_count,
                                    double *ret_seconds)
 {
@@ -59,10 +72,33 @@ enum status observed_pieces_tenths(struct observed_pieces *pieces, size_t step_c
     for (size_t i = 0; i < pieces->count;) {
         uint32_t piece = pieces->list[i].piece;
         memset(steps_s, 0, step_count * sizeof(*steps_s));
-        for (; i < pieces->count && pieces->list[i].piece == piece; i++) {
-            steps_s[pieces->list[i].step] += pieces->list[i].seconds;
-        }
+        i = add_steps(pieces, i, steps_s);
         ret_seconds[piece] = tenth(steps_s, step_count);
+    }
+    free(steps_s);
+    return STATUS_OK;
+}
+
+enum status observed_pieces_spreads(struct observed_pieces *pieces, size_t step_count,
+                                    struct observed_spreads *ret_spreads)
+{
+    size_t i = 0;
+    double *steps_s = calloc(step_count + 1, sizeof(*steps_s)); // of what is no layer, then of each
+    if (steps_s == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    memset(ret_spreads, 0, sizeof(*ret_spreads));
+    qsort(pieces->list, pieces->count, sizeof(*pieces->list), compare_slices);
+    while (i < pieces->count && pieces->list[i].piece < OBSERVED_LAYERS) {
+        i = add_steps(pieces, i, steps_s);
+    }
+    ret_spreads->others = fit_spread(steps_s, step_count).spread;
+    while (i < pieces->count) {
+        uint32_t layer = pieces->list[i].piece - OBSERVED_LAYERS;
+        memset(steps_s, 0, step_count * sizeof(*steps_s));
+        i = add_steps(pieces, i, steps_s);
+        struct spread *spreads = layer % 2 == 0 ? ret_spreads->forward : ret_spreads->backward;
+        spreads[layer / 2] = fit_spread(steps_s, step_count).spread;
     }
     free(steps_s);
     return STATUS_OK;

@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/vector/layout.h"
 #include "deploy/predict/basis/costs.h"
+#include "deploy/predict/basis/spread.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +47,15 @@ void observed_pieces_add(struct observed_pieces *pieces, size_t step, uint32_t p
  * a slice of it counts as 0. Sorts the list. */
 enum status observed_pieces_tenths(struct observed_pieces *pieces, size_t step_count,
                                    double *ret_seconds);
+
+/* By how much pieces take longer than the least, in all steps. */
+struct observed_spreads {
+    struct spread forward[COSTS_LAYERS_MAX], backward[COSTS_LAYERS_MAX]; // of each layer
+    struct spread others; // of all pieces besides, together
+};
+
+/* Of at least one step; a step without a slice of a layer counts as 0. Sorts the list. */
+enum status observed_pieces_spreads(struct observed_pieces *pieces, size_t step_count,
+                                    struct observed_spreads *ret_spreads);
 
 #endif

@@ -47,6 +47,29 @@ static void a_piece_takes_what_nine_of_ten_steps_take_at_least(void **state)
     observed_pieces_finish(&pieces);
 }
 
+/* Of twelve steps. What is no layer is one piece: its parts may take turns. */
+static void a_spread_is_that_of_the_sums_of_steps(void **state)
+{
+    (void)state;
+    static struct observed_spreads made;
+    struct observed_pieces pieces;
+    assert_int_equal(observed_pieces_init(&pieces, 60), STATUS_OK);
+    for (size_t step = 0; step < 12; step++) {
+        observed_pieces_add(&pieces, step, OBSERVED_REST, 1e-3 * (double)step);
+        observed_pieces_add(&pieces, step, OBSERVED_FORWARD, 1e-3 * (double)(11 - step));
+        observed_pieces_add(&pieces, step, OBSERVED_LAYERS + 2, 5e-3);
+        observed_pieces_add(&pieces, step, OBSERVED_LAYERS + 3, 20e-3);
+        observed_pieces_add(&pieces, step, OBSERVED_LAYERS + 3, 1e-3 * (double)step);
+    }
+    assert_int_equal(observed_pieces_spreads(&pieces, 12, &made), STATUS_OK);
+    assert_int_equal(made.others.kind, SPREAD_NONE);
+    assert_int_equal(made.forward[0].kind, SPREAD_NONE); // no slice at all
+    assert_int_equal(made.forward[1].kind, SPREAD_NONE);
+    assert_int_equal(made.backward[1].kind, SPREAD_UNIFORM);
+    check_near(made.backward[1].most_s, 11e-3 * 13 / 11);
+    observed_pieces_finish(&pieces);
+}
+
 /* The costs of a run, as predict reads them. */
 static void calibrate(const struct traced_story *story)
 {
@@ -91,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_piece_takes_what_nine_of_ten_steps_take_at_least),
+        cmocka_unit_test(a_spread_is_that_of_the_sums_of_steps),
         cmocka_unit_test(interrupted_steps_leave_the_shares_of_layers_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
