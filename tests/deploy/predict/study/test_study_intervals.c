@@ -146,6 +146,26 @@ static void spreads_of_layers_add_up_as_squares(void **state)
     assert_true(rate == plain_rate); // nothing is drawn
 }
 
+static void what_intervals_are_of_is_said(void **state)
+{
+    (void)state;
+    static const char *const told[2] = {"are of the errors of costs alone",
+                                        "that of the mean of 4 steps by the spreads of layers"};
+    give_layers_spreads();
+    for (uint32_t i = 0; i < 2; i++) {
+        costs.errors.compute = i == 0 ? 0.02 : 0;
+        struct study *study = make(1);
+        json_t *object = study_json(study);
+        const json_t *gaps = json_object_get(object, "left_out");
+        const char *first = json_string_value(json_array_get(gaps, 0));
+        assert_non_null(strstr(first, told[i]));
+        assert_int_equal(strstr(first, "by the spreads of layers") != NULL, i == 1);
+        json_decref(object);
+        study_finish(study);
+        free(study);
+    }
+}
+
 /* A step's own spread has those of its layers in it, and errors have both. */
 static void a_spread_counts_once_whatever_else_has_it(void **state)
 {
@@ -255,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(errors_of_several_costs_add_up_as_squares, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(spreads_of_layers_add_up_as_squares, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_intervals_are_of_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_spread_counts_once_whatever_else_has_it, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(spreads_say_in_which_layers_the_error_of_computing_lies,
