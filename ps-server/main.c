@@ -56,6 +56,8 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .folder = options->out,
         .resume = options->resume,
         .goes_on = options->goes_on,
+        .mirror = options->mirror,
+        .run = options->run,
         .restarted = options->restarted,
         .given_fault = options->given_fault,
         .program = options->program,

@@ -5,6 +5,7 @@
 #include "common/job/job_effects.h"
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
+#include "common/job/job_resume.h"
 #include "common/live/live_options.h"
 #include "common/options/log_level.h"
 #include "common/transport/port_range.h"
@@ -82,6 +83,21 @@ static const struct option rows[] = {
              "given again: job.json there has them; --epochs may become more. Continues the folder "
              "unless --out names another one. auto: "
              "go on in the folder of --out, if it has a checkpoint, and begin otherwise"},
+    {.name = "mirror",
+     FIELD(TEXT, mirror),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "FOLDER",
+     .help = "write each copy that --on-loss redeal keeps in memory to this folder, too: an "
+             "absolute path, in the host's memory (/dev/shm), on another disk, or on one that "
+             "hosts share. With --resume auto, a coordinator that is started again goes on from "
+             "it, if it is newer than the newest checkpoint. Removed when the job is completed"},
+    {.name = "run-number",
+     FIELD(TEXT, run),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "NUMBER",
+     .help = "of --mirror: says of which run copies are, for launchers"},
     {.name = "timeline-dir",
      FIELD(TEXT, timeline_dir),
      .fallback = "",
@@ -248,6 +264,34 @@ static enum status choose_folder(struct ps_options *options, const struct job *j
     return STATUS_OK;
 }
 
+/* A mirror is of a run, and of one that has copies in memory. Logs. */
+static enum status check_mirror(const struct ps_options *options, const struct job *job)
+{
+    char error[OPTION_ERROR_BYTES];
+    struct job resolved = *job;
+    if (options->mirror[0] == '\0') {
+        return STATUS_OK;
+    }
+    if (options->mirror[0] != '/') {
+        log_error("--mirror %s is no absolute path, such as /dev/shm/%s", options->mirror,
+                  options->mirror);
+        return STATUS_INVALID;
+    }
+    if (options->shard > 0 || options->out[0] == '\0') {
+        log_error(options->shard > 0 ? "--mirror is for the coordinator"
+                                     : "--mirror needs the folder of the run: --out DIR");
+        return STATUS_INVALID;
+    }
+    if (job_resolve(&resolved, error, sizeof(error)) != STATUS_OK) {
+        return STATUS_OK; // which is said where it is run
+    }
+    enum status status = job_check_mirror(&resolved, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
+}
+
 enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
                              struct job *ret_job, bool *ret_is_done)
 {
@@ -285,6 +329,9 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         return STATUS_INVALID;
     }
     if (ret_options->shard == 0 && choose_timeline(ret_options, ret_job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    if (check_mirror(ret_options, ret_job) != STATUS_OK) {
         return STATUS_INVALID;
     }
     if (ret_options->program[0] != '\0' && (ret_options->shard > 0 || !job_is_external(ret_job))) {

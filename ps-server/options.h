@@ -24,6 +24,8 @@ struct ps_options {
     char out[1024];
     char resume[1024]; // folder to go on from; "": none
     bool goes_on;      // from the newest checkpoint of `out`, if there is one
+    char mirror[1024]; // folder; "": none
+    char run[40];      // its number for that, by a launcher; "": none
     char restarted[512];
     char given_fault[JOB_PATH_BYTES]; // "": as --fault
     char program[JOB_PROGRAM_BYTES];  // "": not known

@@ -120,6 +120,11 @@ static uint32_t most_shards(const struct server *server)
     return given > now ? given : now;
 }
 
+static bool may_use_mirror(const struct server *server)
+{
+    return server->mirror != NULL && mirror_is_of_run(server->mirror);
+}
+
 enum status server_open_keeper(struct server *server)
 {
     const struct server_options *options = server->options;
@@ -131,12 +136,14 @@ enum status server_open_keeper(struct server *server)
         .origin = {.job = &server->job,
                    .resume = options->resume,
                    .folder = options->folder,
+                   .mirror = may_use_mirror(server) ? options->mirror : "",
                    .goes_on = options->goes_on,
                    .was_completed = server->was_completed,
                    .was_lost = server->was_lost,
                    .turn = server_take_turn,
                    .context = server},
         .vault = server->vault,
+        .mirror = server->mirror,
         .saver = &server->saver,
         .watch = &server->disk_watch,
         .member_count = options->job->workers + most_shards(server),
@@ -351,6 +358,10 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    status = server_open_mirror(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = server_open_keeper(server);
     if (status != STATUS_OK) {
         return status;
@@ -370,6 +381,10 @@ static enum status start(struct server *server)
     status = server_open_record(server);
     if (status != STATUS_OK) {
         return status;
+    }
+    status = server_begin_mirror(server);
+    if (status != STATUS_OK) {
+        return give_up(server, status, "copies cannot be written to --mirror, as the log says");
     }
     live_print_url(server->live);
     status = announce(server);
@@ -405,7 +420,19 @@ static void end_saver(struct server *server, bool is_recorded)
     }
 }
 
-static void destroy(struct server *server)
+/* Nobody goes on from the mirror of a job that was completed, or of which nothing is left. */
+static void end_mirror(struct server *server, bool is_over)
+{
+    if (!mirror_destroy(server->mirror, is_over && !server->is_replaced,
+                        server_disk_patience_ms(server))) {
+        log_error("the disk has not taken the end of the mirror in %s: what is there is left "
+                  "behind",
+                  server->options->mirror);
+        server->vault = NULL; // the thread reads what it holds, until the process ends
+    }
+}
+
+static void destroy(struct server *server, bool is_over)
 {
     if (server->has_shard_thread) {
         if (awaits_shard(&server->coordinator)) {
@@ -417,6 +444,7 @@ static void destroy(struct server *server)
     bool is_recorded = recorder_destroy(server->recorder, server_disk_patience_ms(server));
     keeper_destroy(server->keeper);
     end_saver(server, is_recorded); // wakes the channel
+    end_mirror(server, is_over);
     vault_destroy(server->vault);
     channel_destroy(server->channel, 200);
     signs_end(&server->signs);
@@ -452,6 +480,6 @@ enum status server_run(const struct server_options *options)
         progress_nothing_left(&server->progress, options->folder);
         status = STATUS_OK;
     }
-    destroy(server);
+    destroy(server, status == STATUS_OK);
     return status;
 }

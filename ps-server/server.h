@@ -26,6 +26,8 @@ struct server_options {
     const char *folder;              // run folder; "" for none
     const char *resume;              // folder with the checkpoint to go on from; "": none
     bool goes_on;                    // from the run folder's newest checkpoint, if it has one
+    const char *mirror;              // folder of its mirror; NULL or "": none
+    const char *run;                 // number of the run, for that, by a launcher; NULL or "": none
     const char *restarted;           // why a launcher has started the job again; "": it has not
     const char *given_fault;         // if so: --fault with what has struck; NULL or "": as it is
     const char *program;             // command line of a program of its own; "": not known

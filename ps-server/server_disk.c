@@ -3,11 +3,14 @@
 #include "common/base/clock.h"
 #include "common/thread/slow_disk.h"
 #include "ps-server/checkpoint/beginning.h"
+#include "ps-server/checkpoint/mirror.h"
+#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PATH_BYTES 4200
 #define RELEASE_S  3 // that a disk gets for the lock which has failed before
@@ -153,6 +156,39 @@ enum status server_look_at_past(struct server *server)
     server->was_completed = errand->was_completed;
     server->was_lost = errand->was_lost;
     free(errand);
+    return STATUS_OK;
+}
+
+enum status server_open_mirror(struct server *server)
+{
+    const struct server_options *options = server->options;
+    if (options->mirror == NULL || options->mirror[0] == '\0') {
+        return STATUS_OK;
+    }
+    const struct mirror_options mirror = {.folder = options->mirror,
+                                          .run_folder = options->folder,
+                                          .run = options->run,
+                                          .goes_on = options->goes_on,
+                                          .wait = {.warn_s = server->job.stall_warn,
+                                                   .fail_s = job_disk_fail_s(&server->job),
+                                                   .turn = server_take_turn,
+                                                   .context = server}};
+    enum status status = mirror_open(&mirror, &server->mirror);
+    server->has_disk_failed |= slow_disk_is_given_up(status);
+    return status;
+}
+
+enum status server_begin_mirror(struct server *server)
+{
+    if (server->mirror != NULL) {
+        enum status status = mirror_begin(server->mirror);
+        server->has_disk_failed |= slow_disk_is_given_up(status);
+        return status;
+    }
+    char *folder = server->recorder != NULL ? strdup(server->options->folder) : NULL;
+    if (folder != NULL && !recorder_do(server->recorder, mirror_owner_forget, folder)) {
+        free(folder);
+    }
     return STATUS_OK;
 }
 

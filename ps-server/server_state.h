@@ -32,6 +32,7 @@ struct server {
     struct job given; // as somebody has asked for it, with all of --fault
     struct generation generation; // zeroed: the first
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
+    struct mirror *mirror;        // of that, for a next coordinator; NULL: there is none
     struct job_part begun;        // what those had when their generation began; or zeroed
     struct returning returning;   // members that have outlasted the coordinator before
     struct ended ended;           // and those that have not
@@ -104,6 +105,11 @@ void server_finish_record(struct server *server);
 /* Notes in the run folder that the job goes on at a step with this process, if somebody had begun
  * it before; once. */
 void server_note_restart(struct server *server, uint64_t step);
+
+/* Opens the mirror, if there is one, and, once there is a run folder, gets ready to write to it.
+ * Log. */
+enum status server_open_mirror(struct server *server);
+enum status server_begin_mirror(struct server *server);
 
 /* Finds what the coordinator begins with, as server->keeper, which stays NULL if that fails: then
  * nothing is kept, and the job ends. Logs. */

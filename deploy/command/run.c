@@ -71,7 +71,8 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
         log_error("%s", error);
         return status;
     }
-    return launch_check(&options->security, job);
+    status = launcher_check_mirror(options, job);
+    return status == STATUS_OK ? launch_check(&options->security, job) : status;
 }
 
 /* The line that a person looks for. Why a run has no summary was said before. */
@@ -141,7 +142,7 @@ static enum exit_code run(struct session *session, const struct job *job)
         return session_exit_code(status);
     }
     if (options->restarts > 0 && job->checkpoint_every.kind == CHECKPOINT_NEVER &&
-        session->program == NULL) { // which keeps its own
+        options->mirror[0] == '\0' && session->program == NULL) { // which keeps its own
         log_warn(
             "without --checkpoint-every a job that has to be started again begins at its first "
             "step");
@@ -150,6 +151,7 @@ static enum exit_code run(struct session *session, const struct job *job)
         .job = job,
         .folder = options->out,
         .resume = options->resume,
+        .mirror = options->mirror,
         .port = options->port,
         .health_port = options->health_port,
         .restarts = options->restarts,

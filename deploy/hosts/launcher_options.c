@@ -1,6 +1,7 @@
 /* The options of `ringside run` and `ringside compare` that are not the job's. */
 #include "deploy/hosts/launcher_options.h"
 
+#include "common/job/job_resume.h"
 #include "common/live/live_options.h"
 #include "common/options/log_level.h"
 
@@ -51,6 +52,17 @@ static const struct option run_rows[] = {
              "given again: job.json there has them; --epochs may become more. Continues the folder "
              "unless --out names another one. auto: "
              "go on in the folder of --out, if it has a checkpoint, and begin otherwise"},
+    {.name = "mirror",
+     FIELD(TEXT, mirror),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "FOLDER|memory",
+     .help = "write each copy that --on-loss redeal keeps in memory to this folder of the "
+             "coordinator's host, too: an absolute path, in the host's memory (/dev/shm), on "
+             "another disk, or on one that hosts share; memory: a folder of its own in /dev/shm, "
+             "removed when the command ends. A coordinator that is started again (--restarts, "
+             "--resume auto) goes on from it, if it is newer than the newest checkpoint. Removed "
+             "when the job is completed"},
     {.name = "restarts",
      FIELD(U32, restarts),
      .fallback = "0",
@@ -125,6 +137,24 @@ enum status launcher_resume_folder(struct launcher_options *options)
     }
     memcpy(options->out, options->resume, sizeof(options->out));
     return STATUS_OK;
+}
+
+enum status launcher_check_mirror(const struct launcher_options *options, const struct job *job)
+{
+    char error[OPTION_ERROR_BYTES];
+    if (options->mirror[0] == '\0') {
+        return STATUS_OK;
+    }
+    if (options->mirror[0] != '/' && strcmp(options->mirror, "memory") != 0) {
+        log_error("--mirror %s is no absolute path, such as /dev/shm/%s, nor memory",
+                  options->mirror, options->mirror);
+        return STATUS_INVALID;
+    }
+    enum status status = job_check_mirror(job, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
 }
 
 struct option_set launcher_option_set(struct launcher_options *options)

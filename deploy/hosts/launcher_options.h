@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/job/job.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
 
@@ -13,6 +14,7 @@
 struct launcher_options {
     char out[1024];
     char resume[1024];    // run folder to go on from; "": none; "auto": launcher_resumes_itself
+    char mirror[1024];    // folder of the coordinator's host, or "memory"; "": none
     uint32_t restarts;    // of what was lost, at most
     uint32_t health_port; // of the coordinator; 0: none
     bool tensorboard;
@@ -39,6 +41,10 @@ bool launcher_resumes_itself(const struct launcher_options *options);
 /* A job that is resumed goes on in its folder, if --out names no other. STATUS_INVALID if that is
  * none of a run. Logs. */
 enum status launcher_resume_folder(struct launcher_options *options);
+
+/* Whether the job that is run can have the --mirror that was asked for. STATUS_INVALID if not. The
+ * job is resolved. Logs. */
+enum status launcher_check_mirror(const struct launcher_options *options, const struct job *job);
 
 /* "runs/20261120-210411-ring-cnn" if --out was not given. */
 void launcher_default_folder(struct launcher_options *options, const char *what);

@@ -414,7 +414,11 @@ enum exit_code launch_job(struct launcher *launcher, const struct launch_options
     launch->launcher = launcher;
     launch->options = options;
     launch->job = *options->job;
-    enum exit_code code = run(launch);
+    enum exit_code code = EXIT_FAILED;
+    if (launch_mirror_begin(&launch->mirror, options->mirror) == STATUS_OK) {
+        code = run(launch);
+    }
+    launch_mirror_end(&launch->mirror);
     members_finish(&launch->members);
     free(launch);
     return code;

@@ -18,6 +18,7 @@ struct launch_options {
     const char *folder;              // run folder, which exists
     const char *resume;              // run folder to go on from; "auto": this one, if it has a
                                      // checkpoint; NULL or "": none
+    const char *mirror;              // folder of the coordinator's host, or "memory"; "": none
     uint32_t port;                   // of the coordinator; 0: any
     uint32_t health_port;            // of the coordinator; 0: none
     uint32_t restarts;               // of what was lost, at most: a worker, or the whole job

@@ -138,6 +138,12 @@ enum status launch_start_coordinator(struct launch *launch)
                  "--coordinator localhost");
         return STATUS_UNSUPPORTED;
     }
+    if (launch_is_remote(launch, host) && launch->mirror.is_own) {
+        snprintf(launch->cause, sizeof(launch->cause), "%s",
+                 "--mirror memory needs the coordinator on this host (--coordinator localhost): "
+                 "name a folder of its host with --mirror FOLDER");
+        return STATUS_UNSUPPORTED;
+    }
     enum status status = choose_folder(launch, host);
     if (status != STATUS_OK) {
         return status;
@@ -165,6 +171,10 @@ enum status launch_start_coordinator(struct launch *launch)
                                                        : "auto");
     if (is_resumed(options)) {
         member_command_add_option(&command, "--resume", options->resume);
+    }
+    if (launch->mirror.folder[0] != '\0') {
+        member_command_add_option(&command, "--mirror", launch->mirror.folder);
+        member_command_add_option(&command, "--run-number", launch->mirror.run);
     }
     if (launch->attempts > 0 || launch->returns > 0) {
         member_command_add_option(&command, "--restarted", launch->restart_reason);

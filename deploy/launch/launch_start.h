@@ -7,6 +7,7 @@
 #include "deploy/hosts/placement.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
+#include "deploy/launch/launch_mirror.h"
 #include "deploy/launch/members.h"
 
 #include <stdbool.h>
@@ -23,6 +24,7 @@ struct launch {
     struct handover handover;     // of keys
     bool is_private;              // nobody listens at a port
     char folder[LAUNCH_PATH_MAX]; // that the coordinator writes, on its host
+    struct launch_mirror mirror;
     char **timelines; // (timeline_count), owned: where members of each host write their parts of a
                       // timeline, on that host; NULL: not known yet, or there is none
     size_t timeline_count; // hosts

@@ -78,6 +78,10 @@ static void advise(const struct launch *launch, const struct member *culprit)
     // Programs keep checkpoints of their own; others are where the coordinator was.
     if (options->program != NULL || !launch->launcher->crew.links[culprit->host].is_local) {
         log_warn("with --restarts R, a coordinator that is lost is started again");
+    } else if (launch->mirror.folder[0] != '\0' && !launch->mirror.is_own) {
+        log_warn("with --restarts R, a coordinator that is lost is started again; --resume auto "
+                 "--out %s goes on from the newest copy in --mirror, with the same options",
+                 options->folder);
     } else if (options->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
         log_warn("with --restarts R, a coordinator that is lost is started again; with "
                  "--checkpoint-every, --resume goes on with a job that has ended");

@@ -197,6 +197,8 @@ static bool is_of_a_run(const char *name)
                                         "metrics.jsonl.part",
                                         "begin.json",
                                         "begin.json.part",
+                                        "mirror.json",
+                                        "mirror.json.part",
                                         "tensorboard",
                                         "checkpoint",
                                         "timeline",

@@ -137,9 +137,7 @@ void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
         return;
     }
     coordinator->resume = &keeper->origin.part.resume;
-    // A copy in memory is none.
-    coordinator->checkpointing.written =
-        keeper->origin.reader != NULL ? keeper->origin.part.resume.step : 0;
+    coordinator->checkpointing.written = keeper->origin.written; // a copy in memory is none
     results_go_on(&coordinator->results, &keeper->origin.part.results);
 }
 
@@ -236,13 +234,17 @@ static void note_end(struct keeper *keeper, const struct coordinator *coordinato
 
 /* Into memory goes what a job can go on from, and that is no copy of its end: who loses a worker
  * there goes on from the one before. */
-static enum status commit_in_memory(struct vault *vault, const struct checkpointing *of,
-                                    json_t *part)
+static enum status commit_in_memory(const struct keeper_options *options,
+                                    const struct checkpointing *of, json_t *part)
 {
     if (of->step < of->plan.total) {
-        return vault_commit(vault, json_incref(part));
+        enum status status = vault_commit(options->vault, json_incref(part));
+        if (status == STATUS_OK && options->mirror != NULL) {
+            mirror_take(options->mirror, options->vault);
+        }
+        return status;
     }
-    vault_abandon(vault);
+    vault_abandon(options->vault);
     return STATUS_OK;
 }
 
@@ -252,7 +254,7 @@ static void commit_parts(struct keeper *keeper, const struct coordinator *coordi
 {
     enum status status = STATUS_OK;
     if (keeper->options.vault != NULL) {
-        status = commit_in_memory(keeper->options.vault, &coordinator->checkpointing, part);
+        status = commit_in_memory(&keeper->options, &coordinator->checkpointing, part);
     }
     if (!is_written(keeper, coordinator)) {
         json_decref(part);
@@ -448,5 +450,8 @@ void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, ui
         keeper->news_count--;
         memmove(keeper->news, keeper->news + 1, keeper->news_count * sizeof(*keeper->news));
         tell_of_memory(coordinator, first, now_ms); // which may lead to more
+    }
+    if (keeper->options.mirror != NULL) {
+        mirror_look(keeper->options.mirror, keeper->options.vault, coordinator, now_ms);
     }
 }

@@ -8,6 +8,7 @@
 #include "ps-server/checkpoint/beginning.h"
 #include "ps-server/checkpoint/disk_watch.h"
 #include "ps-server/checkpoint/job_part.h"
+#include "ps-server/checkpoint/mirror.h"
 #include "ps-server/checkpoint/origin.h"
 #include "ps-server/checkpoint/saver.h"
 #include "ps-server/checkpoint/vault.h"
@@ -22,6 +23,7 @@ struct keeper_options {
     struct origin_options origin; // what it borrows stays with the keeper
     struct vault *vault;          // borrowed; where it has a checkpoint, that is the one to go on
                                   // from. NULL: none is kept in memory
+    struct mirror *mirror;        // borrowed; of what the vault has; NULL: there is none
     struct saver **saver;         // borrowed; that writes, of the whole process: NULL until writing
                                   // begins
     struct disk_watch *watch;     // borrowed; of the disk that this goes to, likewise

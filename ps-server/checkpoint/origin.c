@@ -15,9 +15,10 @@
 /* The thread's until it has ended: if that hangs, it has all that it needs. */
 struct search {
     struct job job;
-    char resume[PATH_BYTES], folder[PATH_BYTES];
-    struct origin_options options; // of the three above
+    char resume[PATH_BYTES], folder[PATH_BYTES], mirror[PATH_BYTES];
+    struct origin_options options; // of those above
     struct origin found;
+    bool is_mirrored;     // it is of the mirror
     uint32_t passed_over; // checkpoints on the way to it
     enum status status;
     _Atomic uint64_t read_bytes;
@@ -116,12 +117,55 @@ static enum status open_own(struct search *search, bool *ret_has_some)
     return STATUS_OK;
 }
 
+void origin_finish(struct origin *origin)
+{
+    checkpoint_reader_close(origin->reader);
+    job_part_finish(&origin->part);
+    *origin = (struct origin){.reader = NULL};
+}
+
+/* Of the mirror, if its newest one is newer than that which was found so far, and takes the place
+ * of. */
+static enum status take_newer(struct search *search, bool *ret_has_some)
+{
+    char error[ERROR_BYTES] = "";
+    struct origin own = search->found;
+    uint64_t step = own.reader != NULL ? checkpoint_step(own.reader) : 0;
+    search->found = (struct origin){.reader = NULL};
+    if (open_below(search, search->mirror, UINT64_MAX, error) != STATUS_OK) {
+        log_warn("nothing to go on from in --mirror %s: %s", search->mirror, error);
+    } else if (checkpoint_step(search->found.reader) > step) {
+        enum status status = read_part(search, error);
+        if (status != STATUS_OK) {
+            origin_finish(&own);
+            return refuse(search, error);
+        }
+        origin_finish(&own);
+        search->found.written = step;
+        *ret_has_some = search->is_mirrored = true;
+        return STATUS_OK;
+    }
+    origin_finish(&search->found);
+    search->found = own;
+    return STATUS_OK;
+}
+
+/* Of the run that goes on. */
+static enum status open_newest(struct search *search, bool *ret_has_some)
+{
+    enum status status = open_own(search, ret_has_some);
+    if (status == STATUS_OK && search->mirror[0] != '\0') {
+        status = take_newer(search, ret_has_some);
+    }
+    return status;
+}
+
 static void run_search(void *data)
 {
     struct search *search = data;
     bool has_some = false;
-    search->status = search->options.goes_on ? open_own(search, &has_some) : STATUS_OK;
-    if (!has_some && search->options.resume[0] != '\0') {
+    search->status = search->options.goes_on ? open_newest(search, &has_some) : STATUS_OK;
+    if (search->status == STATUS_OK && !has_some && search->options.resume[0] != '\0') {
         search->status = open_named(search);
     }
 }
@@ -143,13 +187,6 @@ static enum status run(struct search *search)
     return slow_disk_await(&wait, &work);
 }
 
-void origin_finish(struct origin *origin)
-{
-    checkpoint_reader_close(origin->reader);
-    job_part_finish(&origin->part);
-    *origin = (struct origin){.reader = NULL};
-}
-
 enum status origin_find(const struct origin_options *options, struct origin *ret_origin)
 {
     *ret_origin = (struct origin){.reader = NULL};
@@ -163,6 +200,8 @@ enum status origin_find(const struct origin_options *options, struct origin *ret
     search->job = *options->job;
     snprintf(search->resume, sizeof(search->resume), "%s", options->resume);
     snprintf(search->folder, sizeof(search->folder), "%s", options->folder);
+    snprintf(search->mirror, sizeof(search->mirror), "%s",
+             options->mirror != NULL ? options->mirror : "");
     search->options = *options;
     search->options.job = &search->job;
     search->options.resume = search->resume;
@@ -174,6 +213,9 @@ enum status origin_find(const struct origin_options *options, struct origin *ret
     status = status == STATUS_OK ? search->status : status;
     if (status == STATUS_OK) {
         search->found.part.resume.passed_over = search->passed_over;
+        bool is_there = search->found.reader != NULL && !search->is_mirrored;
+        search->found.written =
+            is_there ? checkpoint_step(search->found.reader) : search->found.written;
         *ret_origin = search->found;
     } else {
         origin_finish(&search->found);

@@ -1,4 +1,5 @@
-/* The checkpoint on the disk that a job goes on from. */
+/* The checkpoint on the disk that a job goes on from: the newest one in its run folder, or in its
+ * mirror. */
 #ifndef PS_SERVER_CHECKPOINT_ORIGIN_H
 #define PS_SERVER_CHECKPOINT_ORIGIN_H
 
@@ -14,7 +15,8 @@ struct origin_options {
     const struct job *job; // resolved; borrowed for the call, as the rest is
     const char *resume;    // folder to go on from; "": the job begins
     const char *folder;    // run folder; "" for none
-    bool goes_on;          // from the folder's newest checkpoint, before resume, if it has one
+    const char *mirror;    // of the run in that folder; NULL or "": none
+    bool goes_on;          // from the newest checkpoint of both, before resume, if there is one
     bool was_completed;    // the run in the folder
     bool was_lost;         // the run in `resume`: it has begun, and was not completed
     bool (*turn)(void *context); // see slow_disk_wait; NULL: nothing is done meanwhile
@@ -25,6 +27,7 @@ struct origin_options {
 struct origin {
     struct checkpoint_reader *reader; // owned
     struct job_part part;             // owned
+    uint64_t written;                 // step of the one in the run folder, or in `resume`; 0: none
 };
 
 /* Opens the checkpoint, and checks that it is whole and of this job. A thread does that, for which

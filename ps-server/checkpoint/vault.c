@@ -1,5 +1,5 @@
-/* Keeps the vectors of two checkpoints in memory: one that is whole, one that is being collected.
- */
+/* Keeps the vectors of checkpoints in memory: one that is whole, one that is being collected, and
+ * one that somebody else still reads. */
 #include "ps-server/checkpoint/vault.h"
 
 #include "common/base/memory.h"
@@ -24,10 +24,14 @@ struct kept {
     json_t *job_part; // owned; NULL: it is not whole
 };
 
+#define KEPT_MAX 3
+
 struct vault {
-    struct kept kept[2];
-    uint32_t whole;   // index of the one that is whole, if its step is not 0
-    bool is_open;     // the other one is being collected
+    struct kept kept[KEPT_MAX];
+    uint32_t whole;   // index of the one that is whole, if it has a job_part
+    uint32_t open;    // index of the one that is being collected
+    uint32_t held;    // index of the one that is held; KEPT_MAX: none is
+    bool is_open;     // one is being collected
     bool lacks_piece; // of that one
 };
 
@@ -43,7 +47,17 @@ static void finish(struct kept *kept)
 
 static struct kept *open_one(struct vault *vault)
 {
-    return &vault->kept[1 - vault->whole];
+    return &vault->kept[vault->open];
+}
+
+/* One that nobody needs. */
+static uint32_t find_free(const struct vault *vault)
+{
+    uint32_t index = 0;
+    while (index == vault->whole || index == vault->held) {
+        index++;
+    }
+    return index;
 }
 
 static const struct kept *whole_one(const struct vault *vault)
@@ -57,6 +71,7 @@ enum status vault_create(struct vault **ret_vault)
     if (vault == NULL) {
         return STATUS_NO_MEMORY;
     }
+    vault->held = KEPT_MAX;
     *ret_vault = vault;
     return STATUS_OK;
 }
@@ -66,13 +81,15 @@ void vault_destroy(struct vault *vault)
     if (vault == NULL) {
         return;
     }
-    finish(&vault->kept[0]);
-    finish(&vault->kept[1]);
+    for (uint32_t i = 0; i < KEPT_MAX; i++) {
+        finish(&vault->kept[i]);
+    }
     free(vault);
 }
 
 void vault_begin(struct vault *vault, uint64_t step)
 {
+    vault->open = find_free(vault);
     struct kept *kept = open_one(vault);
     json_decref(kept->job_part);
     kept->job_part = NULL;
@@ -145,7 +162,7 @@ enum status vault_commit(struct vault *vault, json_t *job_part)
         return STATUS_NO_MEMORY;
     }
     open_one(vault)->job_part = job_part;
-    vault->whole = 1 - vault->whole;
+    vault->whole = vault->open;
     vault->is_open = false;
     return STATUS_OK;
 }
@@ -164,6 +181,29 @@ uint64_t vault_step(const struct vault *vault)
 const json_t *vault_job_part(const struct vault *vault)
 {
     return whole_one(vault)->job_part;
+}
+
+void vault_hold(struct vault *vault)
+{
+    vault->held = vault->whole;
+}
+
+void vault_let_go(struct vault *vault)
+{
+    vault->held = KEPT_MAX;
+}
+
+struct vault_vector vault_vector(const struct vault *vault, uint32_t index)
+{
+    const struct kept *kept = whole_one(vault);
+    uint32_t at = 0;
+    for (uint32_t i = 0; kept->job_part != NULL && i < kept->count; i++) {
+        const struct kept_vector *vector = &kept->vectors[i];
+        if (vector->is_used && at++ == index) {
+            return (struct vault_vector){vector->name, vector->values, vector->total};
+        }
+    }
+    return (struct vault_vector){.name = NULL};
 }
 
 const float *vault_find(const struct vault *vault, const char *name, uint64_t *ret_total)

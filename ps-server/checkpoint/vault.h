@@ -1,8 +1,9 @@
 /* The newest checkpoint of a job, in memory: what a job goes on from that has lost a worker.
  *
  * One is being collected while the one before is whole; the new one takes its place when it is
- * whole, too. So memory holds at most two. The buffers of the older one are used again. Belongs to
- * the coordinator's thread. */
+ * whole, too. So memory holds at most two, and a third one while one that is not the newest any
+ * more is held. The buffers of the older one are used again. Belongs to the coordinator's thread.
+ */
 #ifndef PS_SERVER_CHECKPOINT_VAULT_H
 #define PS_SERVER_CHECKPOINT_VAULT_H
 
@@ -36,6 +37,19 @@ uint64_t vault_step(const struct vault *vault);
 
 /* What it says of the job: job_part.h. Borrowed; NULL: there is none. */
 const json_t *vault_job_part(const struct vault *vault);
+
+/* Holds the one that is whole, and no other: it stays where it is, for a thread that reads it,
+ * until vault_let_go. */
+void vault_hold(struct vault *vault);
+void vault_let_go(struct vault *vault);
+
+/* A vector of the one that is whole, as long as that is held, or until the next vault_commit. */
+struct vault_vector {
+    const char *name;    // NULL: there is none of this number
+    const float *values; // (total)
+    uint64_t total;
+};
+struct vault_vector vault_vector(const struct vault *vault, uint32_t index);
 
 /* Its vector of this name; *ret_total: its floats. NULL: it has none. Borrowed until the next
  * vault_commit. */

@@ -196,7 +196,7 @@ void checkpoint_schedule_tick(struct coordinator *coordinator, uint64_t now_ms)
     }
     if (of->due_ms != 0 && now_ms >= of->due_ms) {
         announce(coordinator, &of->due_ms, now_ms);
-    } else if (of->spare_due_ms != 0 && now_ms >= of->spare_due_ms) {
+    } else if (of->spare_due_ms != 0 && now_ms >= of->spare_due_ms && !of->is_mirroring) {
         announce(coordinator, &of->spare_due_ms, now_ms);
     }
 }

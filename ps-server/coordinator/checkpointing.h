@@ -90,6 +90,7 @@ struct checkpointing {
     uint64_t due_ms;                   // when that is for the disk; 0: never
     uint64_t spare_due_ms;             // when that is for memory alone; 0: never
     bool is_announced_spare;           // for memory alone
+    bool is_mirroring;                 // the last one in memory is being written to a mirror
     uint64_t done_ms;                  // since when all workers are done, and wait; 0: they are not
     bool is_overdue;                   // they do not wait for the last checkpoint any longer
 };
