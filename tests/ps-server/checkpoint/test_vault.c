@@ -95,6 +95,32 @@ static void a_vector_that_a_checkpoint_does_not_have_is_not_found_in_its_buffers
     vault_destroy(vault);
 }
 
+static void what_is_held_stays_while_others_come_and_go(void **state)
+{
+    (void)state;
+    struct vault *vault = begin(1);
+    store(vault, "params", (struct span){0, 8}, 1);
+    store(vault, "state-1", (struct span){0, 8}, 1);
+    assert_int_equal(vault_commit(vault, json_integer(1)), STATUS_OK);
+    vault_hold(vault);
+    const struct vault_vector held = vault_vector(vault, 1);
+    assert_string_equal(held.name, "state-1");
+    assert_null(vault_vector(vault, 2).name);
+    for (uint64_t step = 2; step <= 6; step++) {
+        vault_begin(vault, step);
+        store(vault, "params", (struct span){0, 8}, (float)step);
+        store(vault, "state-1", (struct span){0, 8}, (float)step);
+        assert_true(held.values[0] == 1 && held.values[7] == 1);
+        assert_int_equal(vault_commit(vault, json_integer(1)), STATUS_OK);
+        check(vault, "params", (float)step, (float)step);
+    }
+    vault_let_go(vault);
+    vault_begin(vault, 7);
+    store(vault, "params", (struct span){0, 8}, 7);
+    check(vault, "params", 6, 6);
+    vault_destroy(vault);
+}
+
 static void without_what_it_says_of_the_job_it_is_not_whole(void **state)
 {
     (void)state;
@@ -112,6 +138,7 @@ int main(void)
         cmocka_unit_test(pieces_of_a_vector_are_found_when_it_is_whole),
         cmocka_unit_test(what_is_whole_stays_until_the_next_one_is),
         cmocka_unit_test(a_vector_that_a_checkpoint_does_not_have_is_not_found_in_its_buffers),
+        cmocka_unit_test(what_is_held_stays_while_others_come_and_go),
         cmocka_unit_test(without_what_it_says_of_the_job_it_is_not_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

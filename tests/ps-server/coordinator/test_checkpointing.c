@@ -135,6 +135,24 @@ static void a_large_model_is_copied_only_after_the_time_that_a_copy_is_worth(voi
     assert_true(has_asked_for_copy(large, 10000));
 }
 
+static void the_next_copy_waits_until_the_last_one_is_mirrored(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, (struct checkpoint_every){CHECKPOINT_NEVER, 0});
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.steps = 1000000;
+    checkpointing_begin_phase(&story.coordinator, 100);
+    uint32_t before = story.transcript.sent_count;
+    story.coordinator.checkpointing.is_mirroring = true;
+    checkpointing_tick(&story.coordinator, 60000);
+    assert_int_equal(story.transcript.sent_count, before);
+    story.coordinator.checkpointing.is_mirroring = false;
+    checkpointing_tick(&story.coordinator, 60001);
+    assert_true(story.transcript.sent_count > before);
+    coordinator_finish(&story.coordinator);
+}
+
 /* Whether the next copy is asked for so long after one whose values took `took_ms` to come. */
 static bool has_asked_again(uint64_t took_ms, uint64_t after_ms)
 {
@@ -454,6 +472,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_whole),
         cmocka_unit_test(who_offers_the_next_one_changes_nothing_of_the_one_that_is_collected),
         cmocka_unit_test(a_job_does_not_wait_for_copies_for_memory_alone),
+        cmocka_unit_test(the_next_copy_waits_until_the_last_one_is_mirrored),
         cmocka_unit_test(a_large_model_is_copied_only_after_the_time_that_a_copy_is_worth),
         cmocka_unit_test(copies_over_a_slow_link_take_a_hundredth_of_the_time),
         cmocka_unit_test(where_one_has_no_snapshot_the_others_drop_theirs),
