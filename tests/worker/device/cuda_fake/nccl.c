@@ -133,6 +133,16 @@ int ncclGetVersion(int *ret_version)
     return NCCL_SUCCESS;
 }
 
+/* The last of which not all may have come, when this process ends. */
+static struct nccl_id made;
+
+__attribute__((destructor)) static void forget(void)
+{
+    if (made.bytes[0] != '\0') {
+        shm_unlink(made.bytes); // it is not there any more if all have come
+    }
+}
+
 int ncclGetUniqueId(struct nccl_id *ret_id)
 {
     uint64_t number = 0;
@@ -142,6 +152,8 @@ int ncclGetUniqueId(struct nccl_id *ret_id)
     memset(ret_id, 0, sizeof(*ret_id));
     snprintf(ret_id->bytes, sizeof(ret_id->bytes), "/ringside-fake-nccl-%016llx",
              (unsigned long long)number);
+    forget();
+    made = *ret_id;
     struct meeting *meeting = map(ret_id->bytes, O_CREAT | O_EXCL);
     return meeting != NULL && munmap(meeting, sizeof(*meeting)) == 0 ? NCCL_SUCCESS
                                                                      : NCCL_INVALID_USAGE;
