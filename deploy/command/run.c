@@ -139,7 +139,8 @@ static enum exit_code run(struct session *session, const struct job *job)
         .program = session->program,
     };
     enum exit_code code = launch_job(&session->launcher, &launch);
-    if (code == EXIT_COMPLETED || options->resume[0] == '\0') {
+    bool may_read = !session->launcher.is_folder_held;
+    if (may_read && (code == EXIT_COMPLETED || options->resume[0] == '\0')) {
         print_closing(options->out);
     }
     return code;

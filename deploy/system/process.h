@@ -40,6 +40,10 @@ struct process_options {
 enum status process_start(struct process *process, const char *name,
                           const struct process_options *options);
 
+/* Whether a process has ended and nobody has waited for it, or is just ending. It stays so for as
+ * long as the kernel holds one of its threads. */
+bool process_is_ending(pid_t pid);
+
 /* Whether the parent that this process had has ended, or is just ending: its pipes close before it
  * is anybody else's child. */
 bool process_has_gone(pid_t parent);
@@ -69,7 +73,8 @@ bool process_take_stop(const struct process *process, int *ret_signal);
 void process_reap(struct process *processes, unsigned count);
 
 /* Waits at most timeout_ms for all of them, then kills what is left, with all that it has started,
- * and waits for that. */
+ * and waits for that, but not for what the kernel holds, as where a disk hangs: that is not over.
+ */
 void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms);
 
 /* A result of waitpid in words: "was killed by signal 7 (bus error; was a data file

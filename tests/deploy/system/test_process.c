@@ -398,6 +398,22 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
 
 #define PROCESS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+static void a_process_that_nobody_waited_for_is_ending(void **state)
+{
+    (void)state;
+    siginfo_t info;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_true(process_is_ending(pid));
+    assert_false(process_is_ending(getpid()));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(process_is_ending(pid)); // it is gone
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +434,7 @@ int main(void)
         PROCESS_TEST(a_child_gets_no_signal_that_we_block),
         PROCESS_TEST(children_die_with_their_launcher),
         PROCESS_TEST(our_variables_are_dropped_and_given_ones_are_set),
+        cmocka_unit_test(a_process_that_nobody_waited_for_is_ending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
