@@ -22,7 +22,8 @@ uint64_t launch_held_look_ms(const struct launch *launch)
 
 bool launch_coordinator_is_held(struct launch *launch)
 {
-    if (!is_here(launch) || !process_is_ending((pid_t)launch->members.list[0].pid)) {
+    const pid_t pid = (pid_t)launch->members.list[0].pid;
+    if (!is_here(launch) || !process_is_ending(pid) || !process_is_held(pid)) {
         launch->ending_ms = 0;
         return false;
     }
@@ -33,14 +34,19 @@ bool launch_coordinator_is_held(struct launch *launch)
 
 void launch_note_held(struct launch *launch)
 {
+    const struct member *coordinator = &launch->members.list[0];
     for (size_t i = 0; i < launch->members.count; i++) {
         const struct member *member = &launch->members.list[i];
-        if (member->is_started && !member->is_over) {
-            log_error("%s (pid %u on %s) was killed, and has not ended: the kernel holds it, as "
-                      "where a disk hangs, until that goes on",
-                      i == 0 ? "the coordinator" : member->name, member->pid,
-                      launch->launcher->crew.links[member->host].name);
+        bool is_near = !launch_is_remote(launch, member->host);
+        if (!member->is_started || member->is_over ||
+            (is_near && !process_is_held((pid_t)member->pid))) {
+            continue;
         }
+        log_error("%s (pid %u on %s) was killed, and %s, as where a disk hangs, until that goes on",
+                  i == 0 ? "the coordinator" : member->name, member->pid,
+                  launch->launcher->crew.links[member->host].name,
+                  is_near ? "has not ended: the kernel holds it"
+                          : "nothing is heard of its end: that host's kernel may hold it");
     }
-    launch->launcher->is_folder_held = is_here(launch);
+    launch->launcher->is_folder_held = is_here(launch) && process_is_held((pid_t)coordinator->pid);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,9 +61,9 @@ static void drop_own_variables(void)
     setenv("RINGSIDE_LAUNCHER", "none", 1);
 }
 
-bool process_is_ending(pid_t pid)
+/* What the system says of a process, and its flags; '\0': there is none. */
+static char read_state(pid_t pid, unsigned long *ret_flags)
 {
-    const unsigned long exiting = 4; // PF_EXITING of Linux: see proc(5), "flags"
     char path[32], text[512];
     snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -72,11 +73,31 @@ bool process_is_ending(pid_t pid)
         close(file);
     }
     // Behind the name: state, parent, group, session, terminal, its group, flags.
-    const char *at = strrchr(text, ')');
+    const char *end = strrchr(text, ')'), *at = end;
     for (unsigned i = 0; i < 7 && at != NULL; i++) {
         at = strchr(at + 1, ' ');
     }
-    return at != NULL && (strtoul(at, NULL, 10) & exiting) != 0;
+    *ret_flags = at != NULL ? strtoul(at, NULL, 10) : 0;
+    return at != NULL ? end[2] : '\0';
+}
+
+bool process_is_ending(pid_t pid)
+{
+    const unsigned long exiting = 4; // PF_EXITING of Linux: see proc(5), "flags"
+    unsigned long flags;
+    return read_state(pid, &flags) != '\0' && (flags & exiting) != 0;
+}
+
+bool process_is_held(pid_t pid)
+{
+    char path[32];
+    unsigned long flags;
+    struct stat facts;
+    char state = read_state(pid, &flags);
+    snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
+    // A folder has two links more than it has folders: one for each thread.
+    bool has_threads = stat(path, &facts) == 0 && facts.st_nlink > 3;
+    return state != '\0' && state != 'X' && (state != 'Z' || has_threads);
 }
 
 bool process_has_gone(pid_t parent)

@@ -40,9 +40,12 @@ struct process_options {
 enum status process_start(struct process *process, const char *name,
                           const struct process_options *options);
 
-/* Whether a process has ended and nobody has waited for it, or is just ending. It stays so for as
- * long as the kernel holds one of its threads. */
+/* Whether a process has ended and nobody has waited for it, or is just ending. */
 bool process_is_ending(pid_t pid);
+
+/* Whether a process was killed, or has ended, and is still there, or threads of it are: only the
+ * kernel keeps them. What has ended and nobody has waited for is not meant. */
+bool process_is_held(pid_t pid);
 
 /* Whether the parent that this process had has ended, or is just ending: its pipes close before it
  * is anybody else's child. */

@@ -24,6 +24,7 @@ static atomic_bool hangs;
 static atomic_uint asked; // of a disk that hangs
 static sem_t thaw;        // nobody posts it: a thread that is given up hangs until the test ends
 
+// NOLINTBEGIN(readability-identifier-naming): the linker's names.
 int __real_mkdir(const char *path, mode_t mode);
 int __real_unlink(const char *path);
 int __wrap_mkdir(const char *path, mode_t mode);
@@ -49,6 +50,7 @@ int __wrap_unlink(const char *path)
     hang();
     return __real_unlink(path);
 }
+// NOLINTEND(readability-identifier-naming)
 
 static void begin(const char *folder, double fail_s)
 {

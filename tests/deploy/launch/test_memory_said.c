@@ -86,7 +86,7 @@ static void servers_are_said_and_grow_with_their_share(void **state)
     uint64_t half = job_memory_of_server(job, 64 * MIB);
     assert_true(half < one && 2 * half > one && half > 32 * MIB);
     job->transport = TRANSPORT_TCP; // gradients wait for the mean
-    assert_true(job_memory_of_server(job, 64 * MIB) == half + 2 * 32 * MIB);
+    assert_true(job_memory_of_server(job, 64 * MIB) == half + 2 * (32 * MIB));
     snprintf(bytes, sizeof(bytes), "%.0f MiB",
              (double)job_memory_of_server(job, 8 * MIB) / (double)MIB);
     snprintf(wanted, sizeof(wanted),
