@@ -78,7 +78,7 @@ static char read_state(pid_t pid, unsigned long *ret_flags)
         at = strchr(at + 1, ' ');
     }
     *ret_flags = at != NULL ? strtoul(at, NULL, 10) : 0;
-    return at != NULL ? end[2] : '\0';
+    return (char)(at != NULL ? end[2] : '\0');
 }
 
 bool process_is_ending(pid_t pid)
