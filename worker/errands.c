@@ -70,11 +70,12 @@ static enum status print_workplace(const struct job *job, const struct workplace
     trainer_describe_program(workplace->trainer, program, sizeof(program));
     uint64_t value_bytes = prepared.layout->value_count * sizeof(float);
     return print_line(json_pack(
-        "{s:s, s:I, s:I, s:I, s:s, s:s, s:I, s:I}", "model", job->model, "parameters",
+        "{s:s, s:I, s:I, s:I, s:s, s:s, s:I, s:I, s:I}", "model", job->model, "parameters",
         (json_int_t)prepared.parameters, "train_samples", (json_int_t)prepared.train_samples,
         "test_samples", (json_int_t)prepared.test_samples, "device", prepared.device, "program",
-        program, "memory_bytes", (json_int_t)memory_use_of_worker(job, value_bytes), "copy_bytes",
-        (json_int_t)memory_use_of_copy(job, value_bytes)));
+        program, "memory_bytes", (json_int_t)memory_use_of_worker(job, value_bytes), "value_bytes",
+        (json_int_t)value_bytes, "device_bytes",
+        (json_int_t)trainer_device_memory(workplace->trainer)));
 }
 
 enum exit_code errand_probe(void)

@@ -1,5 +1,7 @@
-/* Reads numbers digit by digit. */
+/* Reads numbers digit by digit, and chooses units. */
 #include "common/base/number.h"
+
+#include <stdio.h>
 
 // More digits than any number of ours has are no part of it.
 #define DECIMAL_MAX 1e9
@@ -42,4 +44,21 @@ size_t number_decimal(const char *text, double *ret_value)
     }
     *ret_value = value;
     return size;
+}
+
+void number_describe_size(uint64_t bytes, char ret_text[NUMBER_SIZE_BYTES])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes / 1024;
+    size_t unit = 0;
+    if (bytes < 1024) {
+        snprintf(ret_text, NUMBER_SIZE_BYTES, "%u byte%s", (unsigned)bytes, bytes == 1 ? "" : "s");
+        return;
+    }
+    for (; value >= 1023.5 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++) {
+        value /= 1024;
+    }
+    // Of what is as small as a decimal, the decimal is said.
+    snprintf(ret_text, NUMBER_SIZE_BYTES, "%.*f %s", unit > 0 && value < 9.95 ? 1 : 0, value,
+             units[unit]);
 }

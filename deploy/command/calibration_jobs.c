@@ -339,7 +339,7 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
     printf("[%zu/%zu] %s, %u worker%s%s%s\n", index + 1, jobs->count, mode_text(job->mode).text,
            job->workers, job->workers == 1 ? "" : "s", how[kind] != NULL ? how[kind] : "", images);
     fflush(stdout);
-    if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
+    if (session_make_folder(&jobs->session, folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
     }
     const struct launch_options launch = {

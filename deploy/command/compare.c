@@ -253,7 +253,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
     snprintf(folder, sizeof(folder), "%s/%s", comparison->session.options.out, cell->name);
     printf("\n[%zu/%zu] %s\n", index + 1, comparison->cell_count, cell->name);
     fflush(stdout);
-    if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
+    if (session_make_folder(&comparison->session, folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
     }
     struct launch_options launch = {

@@ -1,6 +1,5 @@
 /* ringside run: one job. */
 #include "common/base/log.h"
-#include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_options.h"
@@ -13,13 +12,9 @@
 #include "deploy/launch/own_program.h"
 #include "deploy/report/run_folder.h"
 
-#include <jansson.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COPIES 2 // at most: one that is whole, and one that is taken
 
 static enum status parse(int argc, char **argv, struct job *job, struct session *session,
                          bool *ret_is_done)
@@ -96,26 +91,6 @@ static void print_closing(const char *folder)
     run_folder_close(&run);
 }
 
-/* How much memory the job takes on this host, where a worker was tried. */
-static void print_memory(const struct session *session, const struct job *job)
-{
-    json_error_t error;
-    json_t *tried = json_loads(session->preflight.line, 0, &error);
-    double bytes = json_number_value(json_object_get(tried, "memory_bytes"));
-    double copy = json_number_value(json_object_get(tried, "copy_bytes"));
-    const char *device = json_string_value(json_object_get(tried, "device"));
-    if (bytes > 0 && device != NULL && strcmp(device, "cuda") != 0) { // which has its own
-        printf("memory: about %.0f MiB of its own for each worker process", bytes / (1 << 20));
-        if (job_may_redeal(job)) {
-            printf(", and up to %.0f MiB in the coordinator, for copies to go on from after a loss",
-                   COPIES * copy / (1 << 20));
-        }
-        printf("\n");
-        fflush(stdout);
-    }
-    json_decref(tried);
-}
-
 /* Tries the job before anything is written. */
 static enum status begin(struct session *session, const struct job *job)
 {
@@ -129,7 +104,7 @@ static enum status begin(struct session *session, const struct job *job)
     preflight_try(&session->preflight, job);
     status = session_end_preflight(session, FOLDER_LOGS_NAME);
     if (status == STATUS_OK) {
-        print_memory(session, job);
+        preflight_say_memory(&session->preflight, job);
     }
     return status;
 }
@@ -164,7 +139,8 @@ static enum exit_code run(struct session *session, const struct job *job)
         .program = session->program,
     };
     enum exit_code code = launch_job(&session->launcher, &launch);
-    if (code == EXIT_COMPLETED || options->resume[0] == '\0') {
+    bool may_read = !session->launcher.is_folder_held;
+    if (may_read && (code == EXIT_COMPLETED || options->resume[0] == '\0')) {
         print_closing(options->out);
     }
     return code;

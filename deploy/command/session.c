@@ -1,6 +1,7 @@
 /* Opens what a command works with, and closes it. */
 #include "deploy/command/session.h"
 
+#include "common/base/log.h"
 #include "common/thread/slow_disk.h"
 #include "deploy/launch/launch.h"
 #include "deploy/launch/own_program.h"
@@ -50,11 +51,13 @@ enum status session_take_program(const struct session *session,
 /* The thread's until it is over: if the disk hangs, it has all that it needs. */
 struct errand {
     char folder[FOLDER_PATH_MAX];
+    const char *inner; // of folder_make; a constant, or NULL
+    bool goes_on;      // a run does, in the folder
     struct folder_lock lock;
-    enum status status;
+    enum status status; // of the work
 };
 
-/* While the disk is waited for. Signals are blocked, and nobody has taken them yet. */
+/* While the disk is waited for. Signals are blocked, and those before were taken. */
 static bool is_still_wanted(void *context)
 {
     sigset_t ending, pending, both;
@@ -64,15 +67,34 @@ static bool is_still_wanted(void *context)
            sigisemptyset(&both);
 }
 
-/* STATUS_OK: it was run. STATUS_NO_MEMORY: it was not. Otherwise the errand is gone. */
-static enum status run(const struct session *session, const char *lacks, void (*work)(void *data),
+/* Whether whoever touches the folders of the session might never come back. */
+static bool has_lost_disk(const struct session *session)
+{
+    return session->has_disk_failed || session->launcher.is_folder_held;
+}
+
+/* Has a thread do the work. The errand is a copy, which also gets what came of it. STATUS_IO: the
+ * disk hangs, or has before. */
+static enum status run(struct session *session, const char *lacks, void (*work)(void *data),
                        struct errand *errand)
 {
     const struct slow_disk_wait wait = {
         .warn_s = session->disk_warn_s, .fail_s = session->disk_fail_s, .turn = is_still_wanted};
+    struct errand *copy = has_lost_disk(session) ? NULL : malloc(sizeof(*copy));
+    if (copy == NULL) {
+        return has_lost_disk(session) ? STATUS_IO : STATUS_NO_MEMORY;
+    }
+    *copy = *errand;
     const struct slow_disk_work what = {
-        .lacks = lacks, .path = session->options.out, .run = work, .data = errand};
-    return slow_disk_await(&wait, &what);
+        .lacks = lacks, .path = copy->folder, .run = work, .data = copy};
+    enum status status = slow_disk_await(&wait, &what);
+    if (slow_disk_is_given_up(status)) {
+        session->has_disk_failed = true;
+        return status; // which leaves the copy to the thread
+    }
+    *errand = *copy;
+    free(copy);
+    return status == STATUS_OK ? errand->status : status;
 }
 
 static void take_lock(void *data)
@@ -81,23 +103,57 @@ static void take_lock(void *data)
     errand->status = folder_lock_take(errand->folder, &errand->lock);
 }
 
+static void release_lock(void *data)
+{
+    struct errand *errand = data;
+    folder_lock_release(&errand->lock);
+    errand->status = STATUS_OK;
+}
+
+static void make_folder(void *data)
+{
+    struct errand *errand = data;
+    errand->status = errand->goes_on ? folder_go_on(errand->folder, errand->inner)
+                                     : folder_make(errand->folder, errand->inner);
+}
+
 static enum status hold_folder(struct session *session)
 {
-    struct errand *errand = calloc(1, sizeof(*errand));
-    if (errand == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    snprintf(errand->folder, sizeof(errand->folder), "%s", session->options.out);
-    enum status status = run(session, "not locked the run folder", take_lock, errand);
-    if (slow_disk_is_given_up(status)) {
-        return status; // which leaves it to the thread
-    }
+    struct errand errand = {.lock = {.fd = -1}};
+    snprintf(errand.folder, sizeof(errand.folder), "%s", session->options.out);
+    enum status status = run(session, "not locked the run folder", take_lock, &errand);
     if (status == STATUS_OK) {
-        status = errand->status;
-        session->lock = errand->lock;
+        session->lock = errand.lock;
     }
-    free(errand);
     return status;
+}
+
+/* The kernel lets go of a lock that is left; its file lies there, and nobody holds it. */
+static void release_folder(struct session *session)
+{
+    struct errand errand = {.lock = session->lock};
+    snprintf(errand.folder, sizeof(errand.folder), "%s", session->lock.folder);
+    if (errand.folder[0] != '\0') {
+        (void)run(session, "not unlocked the run folder", release_lock, &errand);
+    }
+    session->lock = (struct folder_lock){.fd = -1};
+}
+
+static enum status make(struct session *session, const char *folder, const char *inner,
+                        bool goes_on)
+{
+    struct errand errand = {.inner = inner, .goes_on = goes_on};
+    if (snprintf(errand.folder, sizeof(errand.folder), "%s", folder) >=
+        (int)sizeof(errand.folder)) {
+        log_error("--out is too long");
+        return STATUS_INVALID;
+    }
+    return run(session, "not made the run folder", make_folder, &errand);
+}
+
+enum status session_make_folder(struct session *session, const char *folder, const char *inner)
+{
+    return make(session, folder, inner, false);
 }
 
 enum status session_begin(struct session *session, const char *what, const struct job *job)
@@ -134,7 +190,7 @@ enum status session_end_preflight(struct session *session, const char *inner)
     if (status != STATUS_OK) {
         return status;
     }
-    return goes_on ? folder_go_on(options->out, inner) : folder_make(options->out, inner);
+    return make(session, options->out, inner, goes_on);
 }
 
 enum status session_open_page(struct session *session)
@@ -158,6 +214,6 @@ void session_close(struct session *session)
 {
     series_page_destroy(session->page);
     launcher_close(&session->launcher);
-    folder_lock_release(&session->lock);
+    release_folder(session);
     security_close(&session->security);
 }

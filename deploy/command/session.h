@@ -23,7 +23,8 @@ struct session {
     struct preflight preflight;
     struct security security;
     struct folder_lock lock;
-    double disk_warn_s, disk_fail_s; // that the disk does not lock the folder: see slow_disk_wait
+    double disk_warn_s, disk_fail_s; // how long a disk that hangs is waited for: see slow_disk_wait
+    bool has_disk_failed;            // it hangs: nothing is asked of it any more
     struct series_page *page;        // NULL: nobody asked for it
 
     // Of the user's own, and its arguments: what follows `--`. Ends with NULL; NULL: there is none.
@@ -46,8 +47,13 @@ enum status session_begin(struct session *session, const char *what, const struc
 /* How a command ends that could not begin. */
 enum exit_code session_exit_code(enum status status);
 
-/* Ends the preflight, and makes the folder where all is well; `inner` as of folder_make. */
+/* Ends the preflight, and makes the folder where all is well; `inner`, a constant, as of
+ * folder_make. STATUS_IO: the disk hangs; STATUS_INTERRUPTED: or somebody does not want to wait for
+ * it. */
 enum status session_end_preflight(struct session *session, const char *inner);
+
+/* The same of a further folder, as folder_make does. */
+enum status session_make_folder(struct session *session, const char *folder, const char *inner);
 
 /* With --dashboard: serves a page of the runs in the folder, and prints its address. */
 enum status session_open_page(struct session *session);

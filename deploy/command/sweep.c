@@ -211,7 +211,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     if (folder_remove_run(folder) != STATUS_OK) { // of a run without a result
         return EXIT_FAILED;
     }
-    if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
+    if (session_make_folder(&sweep->session, folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
     }
     const struct launch_options launch = {

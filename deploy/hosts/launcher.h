@@ -27,6 +27,8 @@ struct launcher {
     size_t coordinator;           // host of the coordinator
     struct allocation allocation; // whose nodes srun reaches; none: ssh reaches hosts
     bool has_others;              // there is a host other than this one
+    bool is_folder_held; // the kernel holds a coordinator that writes on this host; whoever else
+                         // touches its folder may be held, too
     struct crew crew;
     char addresses[HOSTS_MAX][128];     // of each host; "": not known
     bool reaches[HOSTS_MAX][HOSTS_MAX]; // [from][to]: preflight has connected them

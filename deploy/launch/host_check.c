@@ -21,6 +21,7 @@ enum progress { NOT_ASKED, ASKED, ANSWERED, SILENT };
 struct check {
     struct launcher *launcher;
     struct findings *findings;
+    struct memory_found *memory; // (HOSTS_MAX)
     const struct job *job;
     const struct placement *placement;
     const char *const *program; // of the user's own; NULL: none
@@ -164,6 +165,8 @@ static void take(void *context, size_t host, const struct agent_message *message
         take_connected(check, host, message);
     } else if (message->kind == AGENT_OUTPUT && is_probe && strcmp(message->stream, "error") == 0) {
         snprintf(check->said[host], sizeof(check->said[host]), "%s", message->text);
+    } else if (message->kind == AGENT_OUTPUT && is_probe && check->program == NULL) {
+        memory_said_take(message->text, &check->memory[host]);
     } else if (message->kind == AGENT_EXITED && is_probe && check->probes[host] == ASKED) {
         take_probe_end(check, host, message);
     }
@@ -404,9 +407,8 @@ static void run(struct check *check, bool probes)
     crew_listen(&launcher->crew, NULL, NULL);
 }
 
-enum status host_check_run(struct launcher *launcher, const struct job *job,
-                           const struct placement *placement, bool probes,
-                           const char *const *program, struct findings *findings)
+enum status host_check_run(struct launcher *launcher, const struct host_check_wish *wish,
+                           struct findings *findings, struct memory_found *ret_memory)
 {
     struct check *check = calloc(1, sizeof(*check));
     if (check == NULL) {
@@ -414,11 +416,12 @@ enum status host_check_run(struct launcher *launcher, const struct job *job,
     }
     check->launcher = launcher;
     check->findings = findings;
-    check->job = job;
-    check->placement = placement;
-    check->program = program;
+    check->memory = ret_memory;
+    check->job = wish->job;
+    check->placement = wish->placement;
+    check->program = wish->program;
     check->first_id = crew_take_ids(&launcher->crew, launcher->crew.count);
-    run(check, probes);
+    run(check, wish->probes);
     free(check);
     return STATUS_OK;
 }

@@ -9,13 +9,20 @@
 #include "deploy/hosts/findings.h"
 #include "deploy/hosts/launcher.h"
 #include "deploy/hosts/placement.h"
+#include "deploy/launch/memory_said.h"
 
 #include <stdbool.h>
 
-/* Adds what it finds. With `probes`, the hosts of workers also open the job's data, model and
- * device; or, if `program` is not NULL, look for that program of the user's own. */
-enum status host_check_run(struct launcher *launcher, const struct job *job,
-                           const struct placement *placement, bool probes,
-                           const char *const *program, struct findings *findings);
+struct host_check_wish {
+    const struct job *job;
+    const struct placement *placement;
+    // The hosts of workers also open the job's data, model and device; or look for the program.
+    bool probes;
+    const char *const *program; // of the user's own; NULL: none
+};
+
+/* Adds what it finds. ret_memory (HOSTS_MAX) gets what probes say of memory. */
+enum status host_check_run(struct launcher *launcher, const struct host_check_wish *wish,
+                           struct findings *findings, struct memory_found *ret_memory);
 
 #endif

@@ -15,6 +15,7 @@
 #include "deploy/launch/join_line.h"
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/launch_ends.h"
+#include "deploy/launch/launch_held.h"
 #include "deploy/launch/launch_start.h"
 #include "deploy/launch/launch_timeline.h"
 #include "deploy/launch/launch_verdict.h"
@@ -145,9 +146,13 @@ static void watch_coordinator(struct launch *launch)
         if (launch->deadline_ms != 0 && clock_now_ms() >= launch->deadline_ms) {
             break;
         }
+        if (launch_coordinator_is_held(launch)) {
+            break;
+        }
         uint64_t deadline_ms = launch->deadline_ms != 0 ? launch->deadline_ms : UINT64_MAX;
-        uint64_t restart_ms = restart_due(launch);
-        step(launch, restart_ms < deadline_ms ? restart_ms : deadline_ms);
+        uint64_t restart_ms = restart_due(launch), look_ms = launch_held_look_ms(launch);
+        deadline_ms = restart_ms < deadline_ms ? restart_ms : deadline_ms;
+        step(launch, look_ms < deadline_ms ? look_ms : deadline_ms);
         launch_note_ends(launch);
     }
 }
@@ -220,6 +225,7 @@ static void end_all(struct launch *launch, unsigned close_ms)
     while (!members_all_over(members) && clock_now_ms() < deadline_ms) {
         step(launch, deadline_ms);
     }
+    launch_note_held(launch);
 }
 
 /* Brings the run folder here if the coordinator wrote it on another host. */
@@ -334,6 +340,9 @@ static bool pause_before(struct launch *launch, const char *reason)
 /* After an attempt: whether there is another one. */
 static bool starts_again(struct launch *launch)
 {
+    if (launch->launcher->is_folder_held) {
+        return false;
+    }
     struct last_summary summary = {.reason = ""};
     const char *folder = launch->options->folder;
     bool is_new = last_summary_stamp(folder) != launch->old_summary;
@@ -383,6 +392,11 @@ static void conclude_early(const struct launch *launch, enum status status)
 static enum exit_code run(struct launch *launch)
 {
     enum status status = attempt_all(launch);
+    if (launch->launcher->is_folder_held) {
+        launch_timeline_forget(launch);
+        crew_listen(&launch->launcher->crew, NULL, NULL);
+        return launch_conclude_held(launch);
+    }
     enum status brought = status == STATUS_OK ? bring_folder(launch) : STATUS_OK;
     launch_timeline_end(launch);
     crew_listen(&launch->launcher->crew, NULL, NULL);

@@ -30,6 +30,7 @@ struct launch {
     size_t timeline_count; // hosts
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     uint64_t deadline_ms;                    // when all that still runs is killed; 0: not set
+    uint64_t ending_ms;                      // since when the coordinator ends; 0: it does not
     unsigned interrupts;                     // that have been taken
     uint32_t restarts;                       // that were made
     uint32_t recent_restarts;                // of those, one soon after the other

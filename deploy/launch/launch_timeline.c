@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void forget(struct launch *launch)
+void launch_timeline_forget(struct launch *launch)
 {
     for (size_t i = 0; i < launch->timeline_count; i++) {
         free(launch->timelines[i]);
@@ -73,7 +73,7 @@ static enum status make_folders(struct launch *launch)
 
 enum status launch_timeline_begin(struct launch *launch)
 {
-    forget(launch);
+    launch_timeline_forget(launch);
     if (!launch->options->job->timeline) {
         return STATUS_OK;
     }
@@ -109,7 +109,7 @@ void launch_timeline_end(struct launch *launch)
     const char *folder = launch->options->folder;
     if (launch->endpoint[0] == '\0') {
         remove_parts(folder);
-        forget(launch);
+        launch_timeline_forget(launch);
         return;
     }
     for (size_t i = 0; i < launch->timeline_count; i++) {
@@ -127,5 +127,5 @@ void launch_timeline_end(struct launch *launch)
                  "why",
                  folder);
     }
-    forget(launch);
+    launch_timeline_forget(launch);
 }

@@ -18,4 +18,7 @@ enum status launch_timeline_choose(struct launch *launch, size_t host);
  * missing is logged. */
 void launch_timeline_end(struct launch *launch);
 
+/* In its place, where nobody may touch the folder. */
+void launch_timeline_forget(struct launch *launch);
+
 #endif

@@ -169,3 +169,12 @@ enum exit_code launch_conclude(struct launch *launch, enum status brought)
                     WEXITSTATUS(coordinator->result) == EXIT_USAGE;
     return is_usage ? EXIT_USAGE : EXIT_FAILED;
 }
+
+enum exit_code launch_conclude_held(const struct launch *launch)
+{
+    char reason[OPTION_ERROR_BYTES];
+    (void)launch_explain(launch, STATUS_OK, reason, sizeof(reason));
+    log_error("the job %s: %s; what the run folder lacks is not written: %s",
+              launch->interrupts > 0 ? "ends" : "failed", reason, launch->options->folder);
+    return launch->interrupts > 0 ? EXIT_INTERRUPTED : EXIT_FAILED;
+}

@@ -24,4 +24,8 @@ void launch_dismiss_late(struct launch *launch);
  * has failed after its job was completed. */
 enum exit_code launch_conclude(struct launch *launch, enum status brought);
 
+/* The same where the kernel holds a coordinator, and with it perhaps whoever touches its folder:
+ * reads and writes nothing there. */
+enum exit_code launch_conclude_held(const struct launch *launch);
+
 #endif

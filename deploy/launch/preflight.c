@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LINE_BYTES 4096 // of what a worker that was tried prints
+
 void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options)
@@ -45,6 +47,18 @@ static bool take_turn(struct preflight *preflight, const struct job *job)
     return true; // if memory is short, equal jobs are probed again
 }
 
+/* On this host alone, with all processes on it. */
+static enum status try_here(struct preflight *preflight, const struct programs *programs,
+                            const struct job *job)
+{
+    char line[LINE_BYTES] = "";
+    enum status status = programs_try(programs, job, line, sizeof(line));
+    for (size_t i = 0; i < preflight->launcher->hosts.count && status == STATUS_OK; i++) {
+        memory_said_take(line, &preflight->memory[i]);
+    }
+    return status;
+}
+
 static enum status try_job(struct preflight *preflight, const struct job *job)
 {
     struct launcher *launcher = preflight->launcher;
@@ -58,14 +72,13 @@ static enum status try_job(struct preflight *preflight, const struct job *job)
         return status;
     }
     if (launcher->has_others) {
+        const struct host_check_wish wish = {job, &placement, is_first, preflight->program};
         return launcher->host_options->preflight
-                   ? host_check_run(launcher, job, &placement, is_first, preflight->program,
-                                    &preflight->findings)
+                   ? host_check_run(launcher, &wish, &preflight->findings, preflight->memory)
                    : STATUS_OK;
     }
     return tries_data && preflight->findings.count == 0
-               ? programs_try(&launcher->crew.links[0].facts.programs, job, preflight->line,
-                              sizeof(preflight->line))
+               ? try_here(preflight, &launcher->crew.links[0].facts.programs, job)
                : STATUS_OK;
 }
 
@@ -73,6 +86,20 @@ void preflight_try(struct preflight *preflight, const struct job *job)
 {
     if (preflight->status == STATUS_OK) {
         preflight->status = try_job(preflight, job);
+    }
+}
+
+void preflight_say_memory(const struct preflight *preflight, const struct job *job)
+{
+    const struct launcher *launcher = preflight->launcher;
+    char text[MEMORY_SAID_BYTES], error[OPTION_ERROR_BYTES];
+    struct placement placement;
+    if (placement_make(&launcher->hosts, job, launcher->coordinator, &placement, error) ==
+        STATUS_OK) {
+        const struct memory_scene scene = {job, &launcher->hosts, &placement, preflight->memory};
+        memory_said_write(&scene, text);
+        fputs(text, stdout);
+        fflush(stdout);
     }
 }
 

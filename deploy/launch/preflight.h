@@ -8,10 +8,9 @@
 #include "common/job/job.h"
 #include "deploy/hosts/findings.h"
 #include "deploy/hosts/launcher.h"
+#include "deploy/launch/memory_said.h"
 
 #include <stdbool.h>
-
-#define PREFLIGHT_LINE_BYTES 4096
 
 struct preflight {
     struct launcher *launcher; // borrowed
@@ -19,8 +18,7 @@ struct preflight {
     enum status status; // errors that are not findings
     char **tried;       // (tried_count), owned: grid_describe_probe of jobs that were tried
     size_t tried_count;
-    char line[PREFLIGHT_LINE_BYTES]; // what the worker of the last job that was tried found, as
-                                     // programs_try has it; "": nobody knows
+    struct memory_found memory[HOSTS_MAX]; // of the last job that was tried, by host
     const char *const *program; // of the user's own, in the place of `worker`; borrowed; NULL: none
 };
 
@@ -31,6 +29,9 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
 
 /* Tries a job. Skips the probe of data, model and device if an equal one was made before. */
 void preflight_try(struct preflight *preflight, const struct job *job);
+
+/* Says how much memory a job takes that was just tried; nothing where that is not known. */
+void preflight_say_memory(const struct preflight *preflight, const struct job *job);
 
 /* Prints the findings, and frees what preflight_begin took. Returns STATUS_OK if there are none and
  * the job can start; STATUS_MISMATCH if an option asks for what a job does not have with its data;

@@ -15,10 +15,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define POLL_MS 5
+#define HELD_MS 1000 // a killed process has ended by then, unless the kernel holds it
 
 /* In the child: signals as a fresh program has them. */
 static void reset_signals(void)
@@ -59,12 +61,11 @@ static void drop_own_variables(void)
     setenv("RINGSIDE_LAUNCHER", "none", 1);
 }
 
-bool process_has_gone(pid_t parent)
+/* What the system says of a process, and its flags; '\0': there is none. */
+static char read_state(pid_t pid, unsigned long *ret_flags)
 {
-    const unsigned long exiting = 4; // PF_EXITING of Linux: see proc(5), "flags"
     char path[32], text[512];
-    unsigned long flags;
-    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)parent);
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t size = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
     text[size > 0 ? size : 0] = '\0';
@@ -72,12 +73,36 @@ bool process_has_gone(pid_t parent)
         close(file);
     }
     // Behind the name: state, parent, group, session, terminal, its group, flags.
-    const char *at = strrchr(text, ')');
+    const char *end = strrchr(text, ')'), *at = end;
     for (unsigned i = 0; i < 7 && at != NULL; i++) {
         at = strchr(at + 1, ' ');
     }
-    flags = at != NULL ? strtoul(at, NULL, 10) : 0;
-    return getppid() != parent || (flags & exiting) != 0;
+    *ret_flags = at != NULL ? strtoul(at, NULL, 10) : 0;
+    return (char)(at != NULL ? end[2] : '\0');
+}
+
+bool process_is_ending(pid_t pid)
+{
+    const unsigned long exiting = 4; // PF_EXITING of Linux: see proc(5), "flags"
+    unsigned long flags;
+    return read_state(pid, &flags) != '\0' && (flags & exiting) != 0;
+}
+
+bool process_is_held(pid_t pid)
+{
+    char path[32];
+    unsigned long flags;
+    struct stat facts;
+    char state = read_state(pid, &flags);
+    snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
+    // A folder has two links more than it has folders: one for each thread.
+    bool has_threads = stat(path, &facts) == 0 && facts.st_nlink > 3;
+    return state != '\0' && state != 'X' && (state != 'Z' || has_threads);
+}
+
+bool process_has_gone(pid_t parent)
+{
+    return getppid() != parent || process_is_ending(parent);
 }
 
 void process_isolate_child(pid_t parent)
@@ -264,12 +289,12 @@ void process_end_all(struct process *processes, unsigned count, unsigned timeout
         process_reap(processes, count);
     }
     for (unsigned i = 0; i < count; i++) {
-        struct process *process = &processes[i];
-        if (process->pid > 0 && !process->is_over) {
-            process_signal(process, SIGKILL);
-            waitpid(process->pid, &process->result, 0);
-            process->is_over = true;
-        }
+        process_signal(&processes[i], SIGKILL);
+    }
+    for (deadline_ms = clock_now_ms() + HELD_MS;
+         !all_over(processes, count) && clock_now_ms() < deadline_ms;) {
+        poll(NULL, 0, POLL_MS);
+        process_reap(processes, count);
     }
 }
 

@@ -40,6 +40,13 @@ struct process_options {
 enum status process_start(struct process *process, const char *name,
                           const struct process_options *options);
 
+/* Whether a process has ended and nobody has waited for it, or is just ending. */
+bool process_is_ending(pid_t pid);
+
+/* Whether a process was killed, or has ended, and is still there, or threads of it are: only the
+ * kernel keeps them. What has ended and nobody has waited for is not meant. */
+bool process_is_held(pid_t pid);
+
 /* Whether the parent that this process had has ended, or is just ending: its pipes close before it
  * is anybody else's child. */
 bool process_has_gone(pid_t parent);
@@ -69,7 +76,8 @@ bool process_take_stop(const struct process *process, int *ret_signal);
 void process_reap(struct process *processes, unsigned count);
 
 /* Waits at most timeout_ms for all of them, then kills what is left, with all that it has started,
- * and waits for that. */
+ * and waits for that, but not for what the kernel holds, as where a disk hangs: that is not over.
+ */
 void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms);
 
 /* A result of waitpid in words: "was killed by signal 7 (bus error; was a data file

@@ -1,6 +1,7 @@
 /* Prints the progress of a job on standard output. */
 #include "ps-server/record/progress.h"
 
+#include "common/base/number.h"
 #include "common/job/job_modes.h"
 #include "common/live/live_state.h"
 #include "ps-server/coordinator/generation.h"
@@ -96,8 +97,9 @@ static void print_history(const struct coordinator *coordinator)
     char why[128];
     if (order_parse(job->order, &config.order, why, sizeof(why)) == STATUS_OK &&
         shard_history_bytes(&config) > 0) {
-        printf("--order %s: the servers keep %.1f MiB of %s\n", job->order,
-               (double)shard_history_bytes(&config) / (1 << 20),
+        char size[NUMBER_SIZE_BYTES];
+        number_describe_size(shard_history_bytes(&config), size);
+        printf("--order %s: the servers keep %s of %s\n", job->order, size,
                config.has_views ? "views and changes" : "older versions");
     }
 }

@@ -1,6 +1,7 @@
 /* Says which processes carry which ranks, and whether a job can do without one. */
 #include "ps-server/record/progress_carriers.h"
 
+#include "common/base/number.h"
 #include "common/job/carriers.h"
 #include "common/job/job_checks.h"
 #include "common/job/job_values.h"
@@ -32,13 +33,14 @@ void progress_say_carriers(const struct coordinator *coordinator)
     uint32_t most = least + (present % carriers.processes > 0);
     uint32_t vectors = carriers_gradient_count(coordinator->job, carriers_most(carriers));
     bool is_even = carriers_most(carriers) == carriers_least(carriers);
+    char size[NUMBER_SIZE_BYTES];
+    number_describe_size(coordinator->layout.value_count * sizeof(float), size);
     printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
            carriers.processes == 1 ? "carries" : "carry", present);
     if (least != most) {
         printf("%u or ", least);
     }
-    printf("%u each; gradients take %u x %.1f MiB in %s\n", most, vectors,
-           (double)(coordinator->layout.value_count * sizeof(float)) / (1 << 20),
+    printf("%u each; gradients take %u x %s in %s\n", most, vectors, size,
            carriers.processes == 1   ? "it"
            : is_even || vectors == 1 ? "each"
                                      : "the largest");

@@ -1,5 +1,6 @@
 /* Makes the shard of a phase: what it is to do, where its parameters lie, and what strikes it. */
 #include "common/base/log.h"
+#include "common/base/number.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_text.h"
@@ -158,8 +159,9 @@ static enum status prepare(struct service *service, const struct phase *phase,
         return status;
     }
     if (shard_history_bytes(config) > 0) {
-        log_info("what --order %s keeps takes %.1f MiB", service->job.order,
-                 (double)shard_history_bytes(config) / (1 << 20));
+        char size[NUMBER_SIZE_BYTES];
+        number_describe_size(shard_history_bytes(config), size);
+        log_info("what --order %s keeps takes %s", service->job.order, size);
     }
     status = create_region(service, config);
     if (status != STATUS_OK) {

@@ -386,6 +386,24 @@ static void copies_are_counted_for_each_step(void **state)
 }
 
 /* With an argument: what takes too long for the sanitizers. */
+static void what_workers_take_of_gpus_is_said_before_the_job(void **state)
+{
+    (void)state;
+    struct program_run run = {.announce_fd = -1};
+    char folder[PROGRAM_PATH_BYTES];
+    static const char *const args[] = {"run",    "--device", "cuda", "--data", "shapes", "--model",
+                                       "lenet5", "--mode",   "ring", "-n",     "2",      "--batch",
+                                       "4",      "--steps",  "2",    "--eval", "none",   NULL};
+    assert_int_equal(setenv("FAKE_CUDA", "eager", 1), 0);
+    programs_make_folder(folder);
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&run), 0);
+    const char *line = strstr(program_output(&run), "memory: about ");
+    assert_non_null(line);
+    assert_non_null(strstr(line, " MiB of its GPU, besides what CUDA takes there"));
+    programs_remove_folder(folder);
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
@@ -404,6 +422,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(servers_on_a_device_take_gradients_as_they_come),
         cmocka_unit_test(devices_sum_in_the_phases_of_the_ring),
         cmocka_unit_test(copies_are_counted_for_each_step),
+        cmocka_unit_test(what_workers_take_of_gpus_is_said_before_the_job),
     };
     const struct CMUnitTest buckets[] = {
         cmocka_unit_test(so_they_do_where_steps_are_launched_and_servers_sum),

@@ -26,7 +26,7 @@ common/optimizer        common/base common/vector common/options
 common/plan             common/base
 common/job/rows
 common/job              common/base common/trace common/vector common/options common/transport common/codec common/optimizer common/plan common/job/rows
-common/service          common/base common/transport common/job
+common/service          common/base common/transport common/optimizer common/plan common/job
 common/live             common/base common/options common/service
 common/channel          common/base common/trace common/vector common/security common/transport common/optimizer common/job common/service
 

@@ -357,6 +357,10 @@ struct device_ops {
     /* One line on the algorithms and memory of a program, for the log. */
     void (*describe)(const struct program *program, char *ret_text, size_t text_size);
 
+    /* Bytes of the device's own memory that a program has taken; what the device's libraries take
+     * beside it is not known. NULL: the device computes in memory of the host. */
+    uint64_t (*memory)(const struct program *program);
+
     /* See device_open_vectors. NULL: it keeps none. */
     enum status (*open_vectors)(const struct device_options *options,
                                 struct vector_device **ret_vectors);

@@ -473,6 +473,12 @@ enum status model_read_spans(struct model *model, struct device_span *ret_spans,
     return program_read_spans(model->program, ret_spans, span_max, ret_count, ret_dropped);
 }
 
+uint64_t model_device_memory(const struct model *model)
+{
+    const struct device_ops *ops = model->device->ops;
+    return ops->memory != NULL ? ops->memory(model->program) : 0;
+}
+
 void model_describe(const struct model *model, char *ret_text, size_t text_size)
 {
     device_describe(model->device, model->program, ret_text, text_size);

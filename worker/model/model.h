@@ -141,4 +141,6 @@ void model_watch(struct model *model, const struct op_watch *watch);
 /* What was compiled, in one line. */
 void model_describe(const struct model *model, char *ret_text, size_t text_size);
 
+uint64_t model_device_memory(const struct model *model); // see device_ops; 0: there is none
+
 #endif

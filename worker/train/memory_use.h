@@ -14,7 +14,4 @@
  * of its neighbours does not count: it is theirs. value_bytes: of all parameters. 0: not known. */
 uint64_t memory_use_of_worker(const struct job *job, uint64_t value_bytes);
 
-/* Bytes of a copy of all that the job goes on from after a loss. */
-uint64_t memory_use_of_copy(const struct job *job, uint64_t value_bytes);
-
 #endif

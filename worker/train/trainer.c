@@ -229,3 +229,8 @@ void trainer_describe_program(const struct trainer *trainer, char *ret_text, siz
 {
     model_describe(trainer->model, ret_text, text_size);
 }
+
+uint64_t trainer_device_memory(const struct trainer *trainer)
+{
+    return model_device_memory(trainer->model);
+}

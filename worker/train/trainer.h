@@ -41,6 +41,9 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
 /* "program ...": what the device compiled. */
 void trainer_describe_program(const struct trainer *trainer, char *ret_text, size_t text_size);
 
+/* Bytes that the trainer has taken of its device's own memory; 0: that has none. */
+uint64_t trainer_device_memory(const struct trainer *trainer);
+
 /* All steps of the job, with the evaluations at the ends of epochs; tells the coordinator how it
  * goes, and that it is done, or why not. */
 enum status trainer_run(struct trainer *trainer, struct link *link);

@@ -54,11 +54,38 @@ static void decimals_end_where_they_are_no_number_any_more(void **state)
     }
 }
 
+static void sizes_have_the_unit_that_leaves_something_to_read(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {
+        {0, "0 bytes"},
+        {1, "1 byte"},
+        {1023, "1023 bytes"},
+        {1024, "1 KiB"},
+        {250 << 10, "250 KiB"},
+        {(1 << 20) - 1, "1.0 MiB"},
+        {5033165, "4.8 MiB"},
+        {10 << 20, "10 MiB"},
+        {212 << 20, "212 MiB"},
+        {UINT64_C(1536) << 20, "1.5 GiB"},
+        {UINT64_MAX, "16777216 TiB"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[NUMBER_SIZE_BYTES];
+        number_describe_size(cases[i].bytes, text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_numbers_are_digits_up_to_a_limit),
         cmocka_unit_test(decimals_end_where_they_are_no_number_any_more),
+        cmocka_unit_test(sizes_have_the_unit_that_leaves_something_to_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

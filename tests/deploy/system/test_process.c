@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -398,6 +400,52 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
 
 #define PROCESS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+static void a_process_that_nobody_waited_for_is_ending(void **state)
+{
+    (void)state;
+    siginfo_t info;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_true(process_is_ending(pid));
+    assert_false(process_is_held(pid));
+    assert_false(process_is_ending(getpid()));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(process_is_ending(pid) || process_is_held(pid)); // it is gone
+}
+
+static void *stay(void *data)
+{
+    while (pause() != 0) {
+    }
+    return data;
+}
+
+/* A thread that stays when the main one has ended stands in for one that the kernel keeps. */
+static void a_process_whose_threads_stay_is_held(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, stay, NULL) == 0) {
+            syscall(SYS_exit, 0); // of this thread alone
+        }
+        _exit(1);
+    }
+    while (!process_is_ending(pid)) {
+        sched_yield();
+    }
+    assert_true(process_is_held(pid));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(process_is_held(pid));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +466,8 @@ int main(void)
         PROCESS_TEST(a_child_gets_no_signal_that_we_block),
         PROCESS_TEST(children_die_with_their_launcher),
         PROCESS_TEST(our_variables_are_dropped_and_given_ones_are_set),
+        cmocka_unit_test(a_process_that_nobody_waited_for_is_ending),
+        cmocka_unit_test(a_process_whose_threads_stay_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,6 +312,7 @@ static const struct device_ops cuda_ops = {
     .open = open_cuda,
     .compile = compile,
     .describe = cuda_program_describe,
+    .memory = cuda_program_memory,
     .takes_bytes = true,
     .open_vectors = open_vectors,
     .list_choices = list_choices,

@@ -117,6 +117,11 @@ static void describe(const struct program *program, char *ret_text, size_t text_
     backend->describe(program, ret_text, text_size);
 }
 
+static uint64_t memory(const struct program *program)
+{
+    return backend->memory(program);
+}
+
 static enum status open_vectors(const struct device_options *options,
                                 struct vector_device **ret_vectors)
 {
@@ -168,6 +173,7 @@ const struct device_ops device_cuda_ops = {
     .open = open_loaded,
     .compile = compile,
     .describe = describe,
+    .memory = memory,
     .takes_bytes = true,
     .open_vectors = open_vectors,
     .list_choices = list_choices,

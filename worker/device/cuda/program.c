@@ -207,14 +207,20 @@ __attribute__((format(printf, 4, 5))) static void append(char *text, size_t text
     va_end(values);
 }
 
+uint64_t cuda_program_memory(const struct program *base)
+{
+    const struct cuda_program *program = (const struct cuda_program *)base;
+    return program->arena_bytes + program->vector_bytes + program->updates.bytes;
+}
+
 void cuda_program_describe(const struct program *base, char *ret_text, size_t text_size)
 {
     const struct cuda_program *program = (const struct cuda_program *)base;
     const struct node_context *context = &program->context;
-    size_t bytes = program->arena_bytes + program->vector_bytes + program->updates.bytes;
     char part[256];
     size_t used = 0;
-    append(ret_text, text_size, &used, "%.1f MiB on the GPU", (double)bytes / (1024 * 1024));
+    append(ret_text, text_size, &used, "%.1f MiB on the GPU",
+           (double)cuda_program_memory(base) / (1024 * 1024));
     if (replay_describe(&program->replay, part, sizeof(part))) {
         append(ret_text, text_size, &used, "; %s", part);
     }

@@ -19,6 +19,7 @@ struct cuda_place {
 enum status cuda_program_create(const struct program_options *options,
                                 const struct cuda_place *place, struct program **ret_program);
 
+uint64_t cuda_program_memory(const struct program *base); // of the GPU, in bytes
 void cuda_program_describe(const struct program *base, char *ret_text, size_t text_size);
 
 /* Makes the graph of a program, all plans included, for a device that is only described, and how
