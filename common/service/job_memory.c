@@ -103,12 +103,18 @@ uint64_t job_memory_of_server(const struct job *job, uint64_t value_bytes)
     return BASE_BYTES + vectors * share + codes;
 }
 
-uint64_t job_memory_of_coordinator(const struct job *job, uint64_t value_bytes)
+uint32_t job_memory_copies(const struct job *job, enum job_memory_mirror mirror)
+{
+    static const uint32_t counts[] = {
+        [JOB_MEMORY_NO_MIRROR] = 2, [JOB_MEMORY_MIRROR] = 3, [JOB_MEMORY_MIRROR_IN_MEMORY] = 6};
+    return job_may_redeal(job) ? counts[mirror] : 0;
+}
+
+uint64_t job_memory_of_coordinator(const struct job *job, enum job_memory_mirror mirror,
+                                   uint64_t value_bytes)
 {
     uint64_t bytes =
         job_first_server(job) == 0 ? job_memory_of_server(job, value_bytes) : BASE_BYTES;
     bytes = bytes > BASE_BYTES ? bytes : BASE_BYTES;
-    uint64_t copies =
-        job_may_redeal(job) ? JOB_MEMORY_COPIES * job_memory_of_copy(job, value_bytes) : 0;
-    return bytes + copies;
+    return bytes + job_memory_copies(job, mirror) * job_memory_of_copy(job, value_bytes);
 }

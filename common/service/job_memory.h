@@ -7,8 +7,11 @@
 
 #include <stdint.h>
 
-/* That a coordinator holds, at most: one that is whole, and one that is taken. */
-#define JOB_MEMORY_COPIES 2
+/* How many copies are held at most of what the job goes on from after a loss; 0: none are. One is
+ * whole, and one is taken; with a mirror (--mirror), one more is written there. A mirror in memory
+ * has two, and one that is written. */
+enum job_memory_mirror { JOB_MEMORY_NO_MIRROR, JOB_MEMORY_MIRROR, JOB_MEMORY_MIRROR_IN_MEMORY };
+uint32_t job_memory_copies(const struct job *job, enum job_memory_mirror mirror);
 
 /* Bytes of a copy of all that the job goes on from after a loss, but for what batch normalisation
  * has learned. value_bytes: of all parameters. */
@@ -18,7 +21,9 @@ uint64_t job_memory_of_copy(const struct job *job, uint64_t value_bytes);
  * or they hold their shards on GPUs, where it is not known. */
 uint64_t job_memory_of_server(const struct job *job, uint64_t value_bytes);
 
-/* The same of the process with the coordinator: with the copies, and a server's, if it is one. */
-uint64_t job_memory_of_coordinator(const struct job *job, uint64_t value_bytes);
+/* The same of the process with the coordinator, which is a server in some jobs: with all copies,
+ * also those of a mirror in memory. */
+uint64_t job_memory_of_coordinator(const struct job *job, enum job_memory_mirror mirror,
+                                   uint64_t value_bytes);
 
 #endif

@@ -4,7 +4,6 @@
 #include "common/base/number.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
-#include "common/service/job_memory.h"
 
 #include <jansson.h>
 
@@ -91,7 +90,7 @@ static uint64_t host_bytes(const struct memory_scene *scene, size_t host)
     }
     for (uint32_t i = 0; i < placement->server_count; i++) {
         if (placement->host_of_server[i] == host) {
-            bytes += i == 0 ? job_memory_of_coordinator(scene->job, values)
+            bytes += i == 0 ? job_memory_of_coordinator(scene->job, scene->mirror, values)
                             : job_memory_of_server(scene->job, values);
         }
     }
@@ -163,18 +162,19 @@ void memory_said_write(const struct memory_scene *scene, char ret_text[MEMORY_SA
     const struct job *job = scene->job;
     const struct range workers = range_of_workers(scene);
     uint64_t values = values_of(scene);
-    bool has_copies = job_may_redeal(job);
+    uint32_t copy_count = job_memory_copies(job, scene->mirror);
     ret_text[0] = '\0';
     if (workers.least == 0 || job_is_external(job)) {
         return;
     }
     append_workers(scene, workers, ret_text);
-    append_servers(job, values, !has_copies, ret_text);
-    if (has_copies) {
+    append_servers(job, values, copy_count == 0, ret_text);
+    if (copy_count > 0) {
         char copies[NUMBER_SIZE_BYTES];
-        number_describe_size(JOB_MEMORY_COPIES * job_memory_of_copy(job, values), copies);
-        append(ret_text, ", and up to %s in the coordinator, for copies to go on from after a loss",
-               copies);
+        number_describe_size(copy_count * job_memory_of_copy(job, values), copies);
+        append(ret_text,
+               ", and up to %s in the coordinator%s, for copies to go on from after a loss", copies,
+               scene->mirror == JOB_MEMORY_MIRROR_IN_MEMORY ? " and its mirror in memory" : "");
     }
     if (job_has_gpu_servers(job)) {
         append(ret_text, "; what servers take on GPUs is not known\n");

@@ -6,6 +6,7 @@
 #define DEPLOY_LAUNCH_MEMORY_SAID_H
 
 #include "common/job/job.h"
+#include "common/service/job_memory.h"
 #include "deploy/hosts/hosts.h"
 #include "deploy/hosts/placement.h"
 
@@ -28,6 +29,7 @@ struct memory_scene {
     const struct job *job; // resolved
     const struct hosts *hosts;
     const struct placement *placement;
+    enum job_memory_mirror mirror;
     const struct memory_found *found; // (hosts->count)
 };
 

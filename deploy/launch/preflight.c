@@ -14,11 +14,18 @@
 
 #define LINE_BYTES 4096 // of what a worker that was tried prints
 
+static enum job_memory_mirror mirror_of(const struct launcher_options *options)
+{
+    return options->mirror[0] == '\0'               ? JOB_MEMORY_NO_MIRROR
+           : strcmp(options->mirror, "memory") == 0 ? JOB_MEMORY_MIRROR_IN_MEMORY
+                                                    : JOB_MEMORY_MIRROR;
+}
+
 void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options)
 {
-    *preflight = (struct preflight){.launcher = launcher};
+    *preflight = (struct preflight){.launcher = launcher, .mirror = mirror_of(options)};
     preflight->status = launcher_open(launcher, options, host_options, &preflight->findings);
     if (preflight->status == STATUS_UNREACHABLE) {
         preflight->status = STATUS_OK; // the findings say so
@@ -96,7 +103,8 @@ void preflight_say_memory(const struct preflight *preflight, const struct job *j
     struct placement placement;
     if (placement_make(&launcher->hosts, job, launcher->coordinator, &placement, error) ==
         STATUS_OK) {
-        const struct memory_scene scene = {job, &launcher->hosts, &placement, preflight->memory};
+        const struct memory_scene scene = {job, &launcher->hosts, &placement, preflight->mirror,
+                                           preflight->memory};
         memory_said_write(&scene, text);
         fputs(text, stdout);
         fflush(stdout);

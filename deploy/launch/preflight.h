@@ -19,6 +19,7 @@ struct preflight {
     char **tried;       // (tried_count), owned: grid_describe_probe of jobs that were tried
     size_t tried_count;
     struct memory_found memory[HOSTS_MAX]; // of the last job that was tried, by host
+    enum job_memory_mirror mirror;         // that the job will have
     const char *const *program; // of the user's own, in the place of `worker`; borrowed; NULL: none
 };
 

@@ -18,6 +18,7 @@
 static struct hosts hosts;
 static struct placement placement;
 static struct memory_found found[HOSTS_MAX];
+static enum job_memory_mirror mirror; // none, unless a test has one
 static char error[OPTION_ERROR_BYTES];
 
 static struct job *make_job(const char *mode, uint32_t workers, uint32_t servers)
@@ -39,7 +40,7 @@ static const char *said(const char *list, const struct job *job)
     hosts.count = 0;
     assert_int_equal(hosts_parse(&hosts, list, error), STATUS_OK);
     assert_int_equal(placement_make(&hosts, job, 0, &placement, error), STATUS_OK);
-    memory_said_write(&(struct memory_scene){job, &hosts, &placement, found}, text);
+    memory_said_write(&(struct memory_scene){job, &hosts, &placement, mirror, found}, text);
     return text;
 }
 
@@ -73,6 +74,22 @@ static void tiny_copies_are_not_said_to_be_nothing(void **state)
     job->on_loss = ON_LOSS_REDEAL;
     job->optimizer = OPTIMIZER_SGD;
     assert_non_null(strstr(said("a:2", job), "and up to 200 KiB in the coordinator"));
+}
+
+static void a_mirror_takes_more_copies(void **state)
+{
+    (void)state;
+    try_hosts();
+    struct job *job = make_job("ring", 2, 0);
+    job->on_loss = ON_LOSS_REDEAL;
+    job->optimizer = OPTIMIZER_SGD;
+    assert_non_null(strstr(said("a:2", job), "and up to 16 MiB in the coordinator, for"));
+    mirror = JOB_MEMORY_MIRROR;
+    assert_non_null(strstr(said("a:2", job), "and up to 24 MiB in the coordinator, for"));
+    mirror = JOB_MEMORY_MIRROR_IN_MEMORY;
+    assert_non_null(
+        strstr(said("a:2", job), "and up to 48 MiB in the coordinator and its mirror in memory, "));
+    mirror = JOB_MEMORY_NO_MIRROR;
 }
 
 static void servers_are_said_and_grow_with_their_share(void **state)
@@ -166,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_of_its_own_has_one_line),
         cmocka_unit_test(tiny_copies_are_not_said_to_be_nothing),
+        cmocka_unit_test(a_mirror_takes_more_copies),
         cmocka_unit_test(servers_are_said_and_grow_with_their_share),
         cmocka_unit_test(processes_that_carry_more_ranks_take_more),
         cmocka_unit_test(each_host_has_the_sum_of_its_processes),
