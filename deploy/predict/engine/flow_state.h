@@ -35,14 +35,14 @@ struct flow_pace {
     uint32_t limit; // the link that gives it its rate
 };
 
-/* What sharing looks at of a class comes first here and below, so that it is in one line of a cache,
- * or two. */
+/* What sharing looks at of a class comes first here and below, so that it is in one line of a
+ * cache, or two. */
 struct flow_class {
-    double since;                       // when it got its rate
-    double served;                      // bytes of each flow, until then
-    struct heap_key first;              // when its first flow ends; unless it has none
-    bool is_dirty;                      // is in the list of those that changed
-    bool is_listed;                     // at its links
+    double since;          // when it got its rate
+    double served;         // bytes of each flow, until then
+    struct heap_key first; // when its first flow ends; unless it has none
+    bool is_dirty;         // is in the list of those that changed
+    bool is_listed;        // at its links
     uint32_t link_count;
     uint32_t links[NETWORK_ROUTE_MAX];  // those that may be full
     uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of these links

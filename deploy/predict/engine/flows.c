@@ -169,6 +169,9 @@ static bool join_links(struct flows *flows, uint32_t index)
 void flows_set_limit(struct flows *flows, uint32_t index, uint32_t limit)
 {
     struct flow_pace *pace = &flows->paces[index];
+    if (pace->limit == limit) {
+        return;
+    }
     if (pace->limit != FLOW_LIMIT_NONE) {
         flows->links[pace->limit].limited--;
     }
