@@ -65,6 +65,7 @@ struct cores {
     struct runner *runners; // (processes, CORES_THREADS)
     struct machine *machines;
     uint32_t machine_count;
+    bool have_limits;        // some machines have a number of cores
     struct heap_entry *heap; // (heap_count) machines that have work to end, by that
     uint32_t *heap_places;   // (machine_count) of each machine in it
     uint32_t heap_count;

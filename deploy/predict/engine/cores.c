@@ -133,7 +133,7 @@ double cores_next_end(const struct cores *cores)
 
 bool cores_are_limited(const struct cores *cores, uint32_t process)
 {
-    return cores->machines[cores->homes[process]].cores > 0;
+    return cores->have_limits && cores->machines[cores->homes[process]].cores > 0;
 }
 
 bool cores_is_idle(const struct cores *cores, uint32_t process, enum cores_thread thread)
@@ -173,6 +173,7 @@ enum status cores_create(const struct network *network, const uint32_t *hosts, u
     for (uint32_t i = 0; i < cores->machine_count; i++) {
         cores->machines[i] = (struct machine){.cores = network->hosts[i].cores, .end = DBL_MAX};
         cores->heap_places[i] = HEAP_NOWHERE;
+        cores->have_limits = cores->have_limits || network->hosts[i].cores > 0;
     }
     for (uint32_t i = 0; i < processes; i++) {
         cores->homes[i] = network->hosts[hosts[i]].machine;

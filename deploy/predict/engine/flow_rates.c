@@ -96,9 +96,11 @@ static void take_limited(struct flows *flows, uint32_t first)
     for (uint32_t o = first; o < flows->open.count; o++) {
         uint32_t index = flows->open.items[o];
         const struct link_state *link = &flows->links[index];
-        for (uint32_t i = 0; i < link->count && link->limited > 0; i++) {
+        uint32_t left = link->limited;
+        for (uint32_t i = 0; i < link->count && left > 0; i++) {
             if (flows->paces[link->classes[i]].limit == index) {
                 take_part(flows, link->classes[i]);
+                left--;
             }
         }
     }
@@ -223,7 +225,7 @@ static uint32_t freeze_link(struct flows *flows, uint32_t index, double rate, do
     struct link_state *link = &flows->links[index];
     uint32_t count = 0;
     link->share = rate;
-    for (uint32_t i = 0; i < link->count; i++) {
+    for (uint32_t i = 0; i < link->count && link->now.unfrozen > 0; i++) {
         if (is_unfrozen(flows, &flows->paces[link->classes[i]])) {
             freeze_class(flows, link->classes[i], index, rate, now);
             count++;
@@ -327,7 +329,9 @@ static void check_link(struct flows *flows, uint32_t index)
         open_link(flows, index);
         take_above(flows, link, level_of(flows, link));
     } else if (link->limited > 0 && is_open(flows, link)) {
-        take_above(flows, link, link->share);
+        if (link->has_newcomers || link->empty.free < link->bandwidth) { // not all took part
+            take_above(flows, link, link->share);
+        }
     } else if (link->limited > 0 && link->load < link->bandwidth * (1 - TOLERANCE)) {
         open_link(flows, index);
     }

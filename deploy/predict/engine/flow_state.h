@@ -35,16 +35,19 @@ struct flow_pace {
     uint32_t limit; // the link that gives it its rate
 };
 
+/* What sharing looks at of a class comes first here and below, so that it is in one line of a
+ * cache, or two. */
 struct flow_class {
-    double since;                // when it got its rate
-    double served;               // bytes of each flow, until then
-    struct flow *flows;          // a heap, owned
-    uint32_t room, shared_count; // of flows; shared: when rates were given last
+    double since;          // when it got its rate
+    double served;         // bytes of each flow, until then
+    struct heap_key first; // when its first flow ends; unless it has none
+    bool is_dirty;         // is in the list of those that changed
+    bool is_listed;        // at its links
     uint32_t link_count;
-    bool is_dirty;                      // is in the list of those that changed
-    bool is_listed;                     // at its links
     uint32_t links[NETWORK_ROUTE_MAX];  // those that may be full
     uint32_t places[NETWORK_ROUTE_MAX]; // in the lists of these links
+    struct flow *flows;                 // a heap, owned
+    uint32_t room, shared_count;        // of flows; shared: when rates were given last
     double most;                        // bytes per second of one flow
     double ends;                        // sum of those of its flows
     uint32_t next;                      // in its chain of the table, class + 1
@@ -52,19 +55,20 @@ struct flow_class {
 
 struct link_state {
     double bandwidth;  // that the job has of it
+    double load;       // the sum of all flows' rates
+    double share;      // the rate of those classes that it gives theirs,
+    uint32_t limited;  // and how many these are
+    uint32_t count;    // of classes
+    uint64_t mark;     // of the sharing in which it is reached,
+    uint64_t opened;   // and of that in which it is shared anew
     uint32_t *classes; // that have flows; owned
-    uint32_t count, room;
-    uint32_t limited; // of these classes: those that it gives their rate,
-    double share;     // which is that
-    double load;      // the sum of all flows' rates
+    uint32_t room;
+    bool has_newcomers; // that have begun to take part since it was filled last
     struct link_room {
         double free;       // bandwidth that flows leave which have their rate,
         double sharers;    // and those that the others stand for:
         uint32_t unfrozen; // these take part in a sharing, and have no rate yet
     } now, empty;          // empty: before it is filled
-    bool has_newcomers;    // that have begun to take part since it was filled last
-    uint64_t mark;         // of the sharing in which it is reached,
-    uint64_t opened;       // and of that in which it is shared anew
     struct flow_burst burst;
 };
 

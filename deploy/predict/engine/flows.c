@@ -19,9 +19,9 @@ static void update_end(struct flows *flows, uint32_t index)
         heap_leave(flows->heap, &flows->heap_count, flows->heap_places, index);
         return;
     }
-    double left = class->flows[0].end.at - class->served;
+    double left = class->first.at - class->served;
     const struct heap_key end = {class->since + (left > 0 ? left / pace->rate : 0),
-                                 class->flows[0].end.order};
+                                 class->first.order};
     heap_enter(flows->heap, &flows->heap_count, flows->heap_places,
                &(struct heap_entry){end, index});
 }
@@ -169,6 +169,9 @@ static bool join_links(struct flows *flows, uint32_t index)
 void flows_set_limit(struct flows *flows, uint32_t index, uint32_t limit)
 {
     struct flow_pace *pace = &flows->paces[index];
+    if (pace->limit == limit) {
+        return;
+    }
     if (pace->limit != FLOW_LIMIT_NONE) {
         flows->links[pace->limit].limited--;
     }
@@ -216,6 +219,7 @@ bool flows_begin(struct flows *flows, double now, uint32_t index, double bytes, 
     const struct flow flow = {{class->served + bytes, flows->order++}, token};
     class->ends += flow.end.at;
     heap_add(class->flows, count, &flow, sizeof(flow));
+    class->first = class->flows[0].end;
     mark_dirty(flows, index);
     update_end(flows, index);
     return true;
@@ -253,6 +257,7 @@ uint32_t flows_end_next(struct flows *flows, double now)
     class->served = flow.end.at; // rounding would leave flows behind that end together
     class->ends -= flow.end.at;
     class->since = now;
+    class->first = flows->paces[index].count > 0 ? class->flows[0].end : class->first;
     mark_dirty(flows, index);
     update_end(flows, index);
     return flow.token;
