@@ -178,18 +178,24 @@ enum status server_open_mirror(struct server *server)
     return status;
 }
 
-enum status server_begin_mirror(struct server *server)
+/* A run that goes on without its mirror does not take that again later. */
+static void forget_mirror(struct server *server)
 {
-    if (server->mirror != NULL) {
-        enum status status = mirror_begin(server->mirror);
-        server->has_disk_failed |= slow_disk_is_given_up(status);
-        return status;
-    }
     char *folder = server->recorder != NULL ? strdup(server->options->folder) : NULL;
     if (folder != NULL && !recorder_do(server->recorder, mirror_owner_forget, folder)) {
         free(folder);
     }
-    return STATUS_OK;
+}
+
+enum status server_begin_mirror(struct server *server)
+{
+    if (server->mirror == NULL) {
+        forget_mirror(server);
+        return STATUS_OK;
+    }
+    enum status status = mirror_begin(server->mirror);
+    server->has_disk_failed |= slow_disk_is_given_up(status);
+    return status;
 }
 
 static void complete_entry(void *data)

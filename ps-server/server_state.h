@@ -106,9 +106,11 @@ void server_finish_record(struct server *server);
  * it before; once. */
 void server_note_restart(struct server *server, uint64_t step);
 
-/* Opens the mirror, if there is one, and, once there is a run folder, gets ready to write to it.
- * Log. */
+/* Opens the mirror, if there is to be one. Logs. */
 enum status server_open_mirror(struct server *server);
+
+/* There is a run folder: gets ready to write to the mirror, or, without one, has the folder forget
+ * that which the run had before. Logs. */
 enum status server_begin_mirror(struct server *server);
 
 /* Finds what the coordinator begins with, as server->keeper, which stays NULL if that fails: then

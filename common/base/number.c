@@ -58,7 +58,7 @@ void number_describe_size(uint64_t bytes, char ret_text[NUMBER_SIZE_BYTES])
     for (; value >= 1023.5 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++) {
         value /= 1024;
     }
-    // Of what is as small as a decimal, the decimal is said.
+    // Below ten a rounded number would be off by too much: those have a decimal.
     snprintf(ret_text, NUMBER_SIZE_BYTES, "%.*f %s", unit > 0 && value < 9.95 ? 1 : 0, value,
              units[unit]);
 }

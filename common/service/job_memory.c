@@ -13,9 +13,8 @@
 
 #include <stdbool.h>
 
-#define BASE_BYTES     (UINT64_C(18) << 20) // of a process of ps beside its vectors, as measured
-#define ANSWERS_MAX    (UINT64_C(1) << 30)  // of a shard; beyond that they are messages
-#define CODE_FRACTIONS 5                    // quarters of a vector that its codes take, at most
+#define BASE_BYTES  (UINT64_C(18) << 20) // of a process of ps beside its vectors, as measured
+#define ANSWERS_MAX (UINT64_C(1) << 30)  // of a shard; beyond that they are messages
 
 /* Versions of the parameters that a seeded order keeps; 0: none. */
 static uint64_t versions_of(const struct job *job)
@@ -99,7 +98,8 @@ uint64_t job_memory_of_server(const struct job *job, uint64_t value_bytes)
     if (checkpoints_are_on(job)) { // a snapshot, while it is sent
         vectors += 1 + states + kept_besides(job);
     }
-    uint64_t codes = has_codes(job) ? share * CODE_FRACTIONS / 4 + 2 * share : 0;
+    uint64_t codes =
+        has_codes(job) ? share * CODEC_VALUE_BYTES_MAX / sizeof(float) + 2 * share : 0;
     return BASE_BYTES + vectors * share + codes;
 }
 

@@ -7,10 +7,12 @@
 
 #include <stdint.h>
 
-/* How many copies are held at most of what the job goes on from after a loss; 0: none are. One is
- * whole, and one is taken; with a mirror (--mirror), one more is written there. A mirror in memory
- * has two, and one that is written. */
+/* Where else the copies go that a job keeps in memory (--mirror). */
 enum job_memory_mirror { JOB_MEMORY_NO_MIRROR, JOB_MEMORY_MIRROR, JOB_MEMORY_MIRROR_IN_MEMORY };
+
+/* How many copies memory has at most of what the job goes on from after a loss; 0: none. One is
+ * whole, and one is taken; with a mirror, one more is held while it is written there. A mirror in
+ * memory has two, and one that is written. */
 uint32_t job_memory_copies(const struct job *job, enum job_memory_mirror mirror);
 
 /* Bytes of a copy of all that the job goes on from after a loss, but for what batch normalisation

@@ -67,22 +67,25 @@ static bool is_still_wanted(void *context)
            sigisemptyset(&both);
 }
 
-/* Whether whoever touches the folders of the session might never come back. */
+/* Whether a thread that touches the session's folders might never come back. */
 static bool has_lost_disk(const struct session *session)
 {
     return session->has_disk_failed || session->launcher.is_folder_held;
 }
 
-/* Has a thread do the work. The errand is a copy, which also gets what came of it. STATUS_IO: the
+/* Has a thread do the work, on a copy of the errand, and takes over what came of it. STATUS_IO: the
  * disk hangs, or has before. */
 static enum status run(struct session *session, const char *lacks, void (*work)(void *data),
                        struct errand *errand)
 {
     const struct slow_disk_wait wait = {
         .warn_s = session->disk_warn_s, .fail_s = session->disk_fail_s, .turn = is_still_wanted};
-    struct errand *copy = has_lost_disk(session) ? NULL : malloc(sizeof(*copy));
+    if (has_lost_disk(session)) {
+        return STATUS_IO;
+    }
+    struct errand *copy = malloc(sizeof(*copy));
     if (copy == NULL) {
-        return has_lost_disk(session) ? STATUS_IO : STATUS_NO_MEMORY;
+        return STATUS_NO_MEMORY;
     }
     *copy = *errand;
     const struct slow_disk_work what = {

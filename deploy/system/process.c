@@ -280,22 +280,23 @@ static bool all_over(const struct process *processes, unsigned count)
     return true;
 }
 
-void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms)
+static void await_ends(struct process *processes, unsigned count, unsigned timeout_ms)
 {
     uint64_t deadline_ms = clock_now_ms() + timeout_ms;
-    process_reap(processes, count);
     while (!all_over(processes, count) && clock_now_ms() < deadline_ms) {
         poll(NULL, 0, POLL_MS);
         process_reap(processes, count);
     }
+}
+
+void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms)
+{
+    process_reap(processes, count);
+    await_ends(processes, count, timeout_ms);
     for (unsigned i = 0; i < count; i++) {
         process_signal(&processes[i], SIGKILL);
     }
-    for (deadline_ms = clock_now_ms() + HELD_MS;
-         !all_over(processes, count) && clock_now_ms() < deadline_ms;) {
-        poll(NULL, 0, POLL_MS);
-        process_reap(processes, count);
-    }
+    await_ends(processes, count, HELD_MS);
 }
 
 /* The usual cause of a signal. */

@@ -18,7 +18,7 @@ struct search {
     char resume[PATH_BYTES], folder[PATH_BYTES], mirror[PATH_BYTES];
     struct origin_options options; // of those above
     struct origin found;
-    bool is_mirrored;     // it is of the mirror
+    bool is_mirrored;     // what was found is in the mirror
     uint32_t passed_over; // checkpoints on the way to it
     enum status status;
     _Atomic uint64_t read_bytes;
@@ -124,8 +124,7 @@ void origin_finish(struct origin *origin)
     *origin = (struct origin){.reader = NULL};
 }
 
-/* Of the mirror, if its newest one is newer than that which was found so far, and takes the place
- * of. */
+/* Takes the mirror's newest checkpoint in the place of what was found so far, if it is newer. */
 static enum status take_newer(struct search *search, bool *ret_has_some)
 {
     char error[ERROR_BYTES] = "";
@@ -150,7 +149,7 @@ static enum status take_newer(struct search *search, bool *ret_has_some)
     return STATUS_OK;
 }
 
-/* Of the run that goes on. */
+/* Opens the newest checkpoint of the run that goes on: in its folder, or in its mirror. */
 static enum status open_newest(struct search *search, bool *ret_has_some)
 {
     enum status status = open_own(search, ret_has_some);
@@ -213,9 +212,9 @@ enum status origin_find(const struct origin_options *options, struct origin *ret
     status = status == STATUS_OK ? search->status : status;
     if (status == STATUS_OK) {
         search->found.part.resume.passed_over = search->passed_over;
-        bool is_there = search->found.reader != NULL && !search->is_mirrored;
-        search->found.written =
-            is_there ? checkpoint_step(search->found.reader) : search->found.written;
+        if (search->found.reader != NULL && !search->is_mirrored) {
+            search->found.written = checkpoint_step(search->found.reader);
+        }
         *ret_origin = search->found;
     } else {
         origin_finish(&search->found);

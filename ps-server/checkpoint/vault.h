@@ -1,9 +1,8 @@
 /* The newest checkpoint of a job, in memory: what a job goes on from that has lost a worker.
  *
  * One is being collected while the one before is whole; the new one takes its place when it is
- * whole, too. So memory holds at most two, and a third one while one that is not the newest any
- * more is held. The buffers of the older one are used again. Belongs to the coordinator's thread.
- */
+ * whole, too. So memory has at most two, and a third one while an older one is held (vault_hold).
+ * The buffers of an older one are used again. Belongs to the coordinator's thread. */
 #ifndef PS_SERVER_CHECKPOINT_VAULT_H
 #define PS_SERVER_CHECKPOINT_VAULT_H
 

@@ -385,7 +385,6 @@ static void copies_are_counted_for_each_step(void **state)
     }
 }
 
-/* With an argument: what takes too long for the sanitizers. */
 static void what_workers_take_of_gpus_is_said_before_the_job(void **state)
 {
     (void)state;
@@ -404,6 +403,7 @@ static void what_workers_take_of_gpus_is_said_before_the_job(void **state)
     programs_remove_folder(folder);
 }
 
+/* With an argument: what takes too long for the sanitizers. */
 int main(int argc, char **argv)
 {
     (void)argv;

@@ -133,7 +133,7 @@ int ncclGetVersion(int *ret_version)
     return NCCL_SUCCESS;
 }
 
-/* The last of which not all may have come, when this process ends. */
+/* The newest one: when this process ends, some of its members may not have come yet. */
 static struct nccl_id made;
 
 __attribute__((destructor)) static void forget(void)
