@@ -51,14 +51,15 @@ static struct errand *errand_create(const char *folder)
 }
 
 /* STATUS_OK: it was run. Otherwise the errand is gone. */
-static enum status run(struct server *server, const char *lacks, const char *path, double fail_s,
-                       void (*work)(void *data), struct errand *errand)
+static enum status run(struct server *server, const char *complaint, const char *path,
+                       double fail_s, void (*work)(void *data), struct errand *errand)
 {
     const struct slow_disk_wait wait = {.warn_s = server->job.stall_warn,
                                         .fail_s = fail_s,
                                         .turn = server_take_turn,
                                         .context = server};
-    const struct slow_disk_work what = {.lacks = lacks, .path = path, .run = work, .data = errand};
+    const struct slow_disk_work what = {
+        .complaint = complaint, .path = path, .run = work, .data = errand};
     if (errand == NULL) {
         return STATUS_NO_MEMORY;
     }
@@ -70,10 +71,10 @@ static enum status run(struct server *server, const char *lacks, const char *pat
     return status;
 }
 
-static enum status ask(struct server *server, const char *lacks, const char *path,
+static enum status ask(struct server *server, const char *complaint, const char *path,
                        void (*work)(void *data), struct errand *errand)
 {
-    return run(server, lacks, path, job_disk_fail_s(&server->job), work, errand);
+    return run(server, complaint, path, job_disk_fail_s(&server->job), work, errand);
 }
 
 static void take_lock(void *data)

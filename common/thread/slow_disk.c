@@ -9,19 +9,19 @@
 #define LOOK_MS    250 // between looks at how far it is
 #define TEXT_BYTES 512
 
-void slow_disk_describe(const char *lacks, const char *path, uint64_t idle_ms, char *ret_text,
+void slow_disk_describe(const char *complaint, const char *path, uint64_t idle_ms, char *ret_text,
                         size_t text_size)
 {
     snprintf(ret_text, text_size, "the disk has %s %.300s for %.0f s: it is overloaded, or hangs",
-             lacks, path, (double)idle_ms / 1000);
+             complaint, path, (double)idle_ms / 1000);
 }
 
-void slow_disk_describe_hanging(const char *lacks, const char *path, uint64_t idle_ms,
+void slow_disk_describe_hanging(const char *complaint, const char *path, uint64_t idle_ms,
                                 char *ret_text, size_t text_size)
 {
     snprintf(ret_text, text_size,
              "the disk hangs: it has %s %.300s for %.0f s; look whether it is there, or its server",
-             lacks, path, (double)idle_ms / 1000);
+             complaint, path, (double)idle_ms / 1000);
 }
 
 static void run_work(void *context, void *task)
@@ -45,11 +45,11 @@ static enum status await(const struct slow_disk_wait *wait, const struct slow_di
         seen = moved;
         if (!is_slow && (double)idle_ms >= 1000 * wait->warn_s) {
             is_slow = true;
-            slow_disk_describe(work->lacks, work->path, idle_ms, text, sizeof(text));
+            slow_disk_describe(work->complaint, work->path, idle_ms, text, sizeof(text));
             log_warn("%s; the job waits for it", text);
         }
         if ((double)idle_ms >= 1000 * wait->fail_s) {
-            slow_disk_describe_hanging(work->lacks, work->path, idle_ms, text, sizeof(text));
+            slow_disk_describe_hanging(work->complaint, work->path, idle_ms, text, sizeof(text));
             log_error("%s", text);
             return STATUS_IO;
         }

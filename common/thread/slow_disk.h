@@ -21,8 +21,8 @@ struct slow_disk_wait {
 
 /* What to wait for. */
 struct slow_disk_work {
-    const char *lacks; // what the disk has not done: "given nothing of", before the path
-    const char *path;  // a file or folder
+    const char *complaint;         // between "the disk has" and the path: "given nothing of"
+    const char *path;              // a file or folder
     const _Atomic uint64_t *moved; // grows as the work gets on; NULL: nothing shows that
     void (*run)(void *data);       // on the thread
     void *data;                    // the thread's until it has run
@@ -38,9 +38,9 @@ bool slow_disk_is_given_up(enum status status);
 
 /* What users are told of a disk that does nothing: "the disk has given nothing of PATH for 10 s: it
  * is overloaded, or hangs", and of one that is not waited for any more. A long path is cut. */
-void slow_disk_describe(const char *lacks, const char *path, uint64_t idle_ms, char *ret_text,
+void slow_disk_describe(const char *complaint, const char *path, uint64_t idle_ms, char *ret_text,
                         size_t text_size);
-void slow_disk_describe_hanging(const char *lacks, const char *path, uint64_t idle_ms,
+void slow_disk_describe_hanging(const char *complaint, const char *path, uint64_t idle_ms,
                                 char *ret_text, size_t text_size);
 
 #endif

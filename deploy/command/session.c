@@ -75,7 +75,7 @@ static bool has_lost_disk(const struct session *session)
 
 /* Has a thread do the work, on a copy of the errand, and takes over what came of it. STATUS_IO: the
  * disk hangs, or has before. */
-static enum status run(struct session *session, const char *lacks, void (*work)(void *data),
+static enum status run(struct session *session, const char *complaint, void (*work)(void *data),
                        struct errand *errand)
 {
     const struct slow_disk_wait wait = {
@@ -89,7 +89,7 @@ static enum status run(struct session *session, const char *lacks, void (*work)(
     }
     *copy = *errand;
     const struct slow_disk_work what = {
-        .lacks = lacks, .path = copy->folder, .run = work, .data = copy};
+        .complaint = complaint, .path = copy->folder, .run = work, .data = copy};
     enum status status = slow_disk_await(&wait, &what);
     if (slow_disk_is_given_up(status)) {
         session->has_disk_failed = true;

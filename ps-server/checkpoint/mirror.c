@@ -45,12 +45,12 @@ struct mirror {
 };
 
 /* Has a thread do something with the folder. False: the thread has the place. */
-static bool await(struct mirror *mirror, const struct slow_disk_wait *wait, const char *lacks,
+static bool await(struct mirror *mirror, const struct slow_disk_wait *wait, const char *complaint,
                   void (*work)(void *data), enum status *ret_status)
 {
     struct mirror_place *place = mirror->place;
     const struct slow_disk_work what = {
-        .lacks = lacks, .path = place->folder, .run = work, .data = place};
+        .complaint = complaint, .path = place->folder, .run = work, .data = place};
     enum status status = slow_disk_await(wait, &what);
     *ret_status = status == STATUS_OK ? place->status : status;
     if (slow_disk_is_given_up(status)) {

@@ -177,7 +177,7 @@ static enum status run(struct search *search)
                                         .fail_s = job_disk_fail_s(&search->job),
                                         .turn = search->options.turn,
                                         .context = search->options.context};
-    const struct slow_disk_work work = {.lacks = "given nothing of the checkpoint in",
+    const struct slow_disk_work work = {.complaint = "given nothing of the checkpoint in",
                                         .path = search->options.goes_on ? search->folder
                                                                         : search->resume,
                                         .moved = &search->read_bytes,

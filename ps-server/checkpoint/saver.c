@@ -197,7 +197,7 @@ static enum status open_writer(const struct saver_options *options,
         return STATUS_NO_MEMORY;
     }
     *opening = (struct opening){.folder = folder, .keep = options->keep};
-    const struct slow_disk_work work = {.lacks = "not opened the folder of checkpoints",
+    const struct slow_disk_work work = {.complaint = "not opened the folder of checkpoints",
                                         .path = options->folder,
                                         .run = open_folder,
                                         .data = opening};

@@ -121,7 +121,7 @@ static enum status create_writer(const struct recorder_options *options,
                                         .fail_s = job_disk_fail_s(options->job),
                                         .turn = options->turn,
                                         .context = options->context};
-    const struct slow_disk_work work = {.lacks = "not opened the run folder",
+    const struct slow_disk_work work = {.complaint = "not opened the run folder",
                                         .path = options->folder,
                                         .run = open_folder,
                                         .data = opening};

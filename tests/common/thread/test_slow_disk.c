@@ -32,8 +32,11 @@ static void run(void *data)
 static enum status await(struct work *work, bool (*turn)(void *context))
 {
     const struct slow_disk_wait wait = {.warn_s = 0.25, .fail_s = 1, .turn = turn, .context = work};
-    const struct slow_disk_work what = {
-        .lacks = "given nothing of", .path = PATH, .moved = &work->moved, .run = run, .data = work};
+    const struct slow_disk_work what = {.complaint = "given nothing of",
+                                        .path = PATH,
+                                        .moved = &work->moved,
+                                        .run = run,
+                                        .data = work};
     return slow_disk_await(&wait, &what);
 }
 
