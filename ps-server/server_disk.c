@@ -1,7 +1,6 @@
 /* What the coordinator's process asks of a disk while it does nothing else: on a thread, since the
  * disk may hang, which is named and ends the job. */
 #include "common/base/clock.h"
-#include "common/thread/slow_disk.h"
 #include "ps-server/checkpoint/beginning.h"
 #include "ps-server/checkpoint/mirror.h"
 #include "ps-server/checkpoint/mirror_owner.h"
@@ -30,7 +29,7 @@ struct errand {
 
 /* While the disk is waited for: the launcher hears that the coordinator is alive, and the user may
  * want the end. */
-bool server_take_turn(void *context)
+static bool take_turn(void *context)
 {
     struct server *server = context;
     const struct server_options *options = server->options;
@@ -39,6 +38,14 @@ bool server_take_turn(void *context)
                         (uint64_t)(1000 * server->job.start_timeout));
     }
     return *options->is_interrupted == 0;
+}
+
+struct slow_disk_wait server_disk_wait(struct server *server)
+{
+    return (struct slow_disk_wait){.warn_s = server->job.stall_warn,
+                                   .fail_s = job_disk_fail_s(&server->job),
+                                   .turn = take_turn,
+                                   .context = server};
 }
 
 static struct errand *errand_create(const char *folder)
@@ -54,15 +61,13 @@ static struct errand *errand_create(const char *folder)
 static enum status run(struct server *server, const char *complaint, const char *path,
                        double fail_s, void (*work)(void *data), struct errand *errand)
 {
-    const struct slow_disk_wait wait = {.warn_s = server->job.stall_warn,
-                                        .fail_s = fail_s,
-                                        .turn = server_take_turn,
-                                        .context = server};
+    struct slow_disk_wait wait = server_disk_wait(server);
     const struct slow_disk_work what = {
         .complaint = complaint, .path = path, .run = work, .data = errand};
     if (errand == NULL) {
         return STATUS_NO_MEMORY;
     }
+    wait.fail_s = fail_s;
     enum status status = slow_disk_await(&wait, &what);
     if (status == STATUS_NO_MEMORY) {
         free(errand);
@@ -170,10 +175,7 @@ enum status server_open_mirror(struct server *server)
                                           .run_folder = options->folder,
                                           .run = options->run,
                                           .goes_on = options->goes_on,
-                                          .wait = {.warn_s = server->job.stall_warn,
-                                                   .fail_s = job_disk_fail_s(&server->job),
-                                                   .turn = server_take_turn,
-                                                   .context = server}};
+                                          .wait = server_disk_wait(server)};
     enum status status = mirror_open(&mirror, &server->mirror);
     server->has_disk_failed |= slow_disk_is_given_up(status);
     return status;

@@ -114,8 +114,7 @@ enum status server_open_record(struct server *server)
         .has_tensorboard = options->has_tensorboard,
         .program = options->program,
         .has_keys = options->security->keys != NULL,
-        .turn = server_take_turn,
-        .context = server,
+        .wait = server_disk_wait(server),
     };
     enum status status = recorder_create(&record, &server->recorder);
     server->has_disk_failed |= slow_disk_is_given_up(status);

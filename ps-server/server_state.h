@@ -8,6 +8,7 @@
 #include "common/base/folder_lock.h"
 #include "common/channel/channel.h"
 #include "common/job/job_text.h"
+#include "common/thread/slow_disk.h"
 #include "ps-server/checkpoint/keeper.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/generation.h"
@@ -70,8 +71,8 @@ struct server {
     struct shard_service_options shard;
 };
 
-/* A turn while a disk is waited for: see slow_disk_wait. The context is the server. */
-bool server_take_turn(void *context);
+/* How long the job waits for a disk. Meanwhile the server says that it is alive. */
+struct slow_disk_wait server_disk_wait(struct server *server);
 
 /* What the coordinator asks for, done for the server: messages, the log, the run folder, progress
  * and checkpoints. */

@@ -154,10 +154,7 @@ enum status keeper_begin_writing(struct keeper *keeper, struct coordinator *coor
     }
     const struct saver_options saver = {
         .folder = keeper->folder,
-        .wait = {.warn_s = options->origin.job->stall_warn,
-                 .fail_s = job_disk_fail_s(options->origin.job),
-                 .turn = options->origin.turn,
-                 .context = options->origin.context},
+        .wait = options->origin.wait,
         .keep = options->origin.job->keep,
         .member_count = options->member_count,
         .wake = options->wake,

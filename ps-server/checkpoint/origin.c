@@ -173,17 +173,13 @@ static void run_search(void *data)
  * process ends. */
 static enum status run(struct search *search)
 {
-    const struct slow_disk_wait wait = {.warn_s = search->job.stall_warn,
-                                        .fail_s = job_disk_fail_s(&search->job),
-                                        .turn = search->options.turn,
-                                        .context = search->options.context};
     const struct slow_disk_work work = {.complaint = "given nothing of the checkpoint in",
                                         .path = search->options.goes_on ? search->folder
                                                                         : search->resume,
                                         .moved = &search->read_bytes,
                                         .run = run_search,
                                         .data = search};
-    return slow_disk_await(&wait, &work);
+    return slow_disk_await(&search->options.wait, &work);
 }
 
 enum status origin_find(const struct origin_options *options, struct origin *ret_origin)

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/job/job.h"
+#include "common/thread/slow_disk.h"
 #include "ps-server/checkpoint/job_part.h"
 
 #include <stdbool.h>
@@ -19,8 +20,7 @@ struct origin_options {
     bool goes_on;          // from the newest checkpoint of both, before resume, if there is one
     bool was_completed;    // the run in the folder
     bool was_lost;         // the run in `resume`: it has begun, and was not completed
-    bool (*turn)(void *context); // see slow_disk_wait; NULL: nothing is done meanwhile
-    void *context;               // of the turn
+    struct slow_disk_wait wait; // for the disk
 };
 
 /* Zeroed: there is none, and the job begins. */

@@ -117,15 +117,11 @@ static enum status create_writer(const struct recorder_options *options,
     *opening = (struct opening){.options = *options, .folder = folder, .job = *options->job};
     opening->options.folder = folder;
     opening->options.job = &opening->job;
-    const struct slow_disk_wait wait = {.warn_s = options->job->stall_warn,
-                                        .fail_s = job_disk_fail_s(options->job),
-                                        .turn = options->turn,
-                                        .context = options->context};
     const struct slow_disk_work work = {.complaint = "not opened the run folder",
                                         .path = options->folder,
                                         .run = open_folder,
                                         .data = opening};
-    enum status status = slow_disk_await(&wait, &work);
+    enum status status = slow_disk_await(&options->wait, &work);
     if (slow_disk_is_given_up(status)) {
         return status; // which leaves it to the thread
     }

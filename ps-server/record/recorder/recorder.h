@@ -9,6 +9,7 @@
 #define PS_SERVER_RECORD_RECORDER_RECORDER_H
 
 #include "common/base/status.h"
+#include "common/thread/slow_disk.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/record/history.h"
 
@@ -26,14 +27,12 @@ struct recorder_options {
     bool has_tensorboard;  // writes event files of TensorBoard's as well
     const char *program;   // command line of a program of its own; NULL or "": not known. Borrowed
     bool has_keys;         // for the tcp connections of the job
-    bool (*turn)(void *context); // while the folder is opened: see slow_disk_wait. May be NULL
-    void *context;
+    struct slow_disk_wait wait; // for the disk, while the folder is opened
 };
 
 /* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so
  * that a full disk cannot stop the summary. STATUS_INVALID if it already holds a run, unless
- * that goes on. Waits for the disk, which hangs if that takes half of --stall-fail: STATUS_IO.
- * STATUS_INTERRUPTED: a turn has said so. Logs. */
+ * that goes on; STATUS_IO, too, if the disk hangs; STATUS_INTERRUPTED: a turn has said so. Logs. */
 enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder);
 
 /* What is queued is done first, for which the disk gets so many milliseconds. False: it hangs, and

@@ -150,7 +150,11 @@ static void open_resumed(struct resumed *resumed)
 static enum status create(struct resumed *resumed)
 {
     const struct keeper_options options = {
-        .origin = {.job = &resumed->job, .resume = resumed->folder, .folder = ""},
+        .origin = {.job = &resumed->job,
+                   .resume = resumed->folder,
+                   .folder = "",
+                   .wait = {.warn_s = resumed->job.stall_warn,
+                            .fail_s = job_disk_fail_s(&resumed->job)}},
         .saver = &resumed->saver,
         .watch = &resumed->watch,
         .member_count = 2,

@@ -66,7 +66,8 @@ static enum status look(struct run *run, const char *resume)
                                            .resume = resume,
                                            .folder = run->folder,
                                            .mirror = run->mirror,
-                                           .goes_on = true};
+                                           .goes_on = true,
+                                           .wait = {.warn_s = 60, .fail_s = 60}};
     return origin_find(&options, &run->origin);
 }
 

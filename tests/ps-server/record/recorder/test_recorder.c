@@ -95,8 +95,10 @@ static void open_record(struct record *record, bool has_tensorboard)
     sem_init(&record->go, 0, 0);
     story_open_training(&record->story, 2);
     record->story.job.report_every = 1;
-    const struct recorder_options options = {
-        .folder = record->folder, .job = &record->story.job, .has_tensorboard = has_tensorboard};
+    const struct recorder_options options = {.folder = record->folder,
+                                             .job = &record->story.job,
+                                             .has_tensorboard = has_tensorboard,
+                                             .wait = {.warn_s = 60, .fail_s = 60}};
     assert_int_equal(recorder_create(&options, &record->recorder), STATUS_OK);
     assert_int_equal(recorder_write_job(record->recorder, &record->story.coordinator), STATUS_OK);
     assert_true(recorder_do(record->recorder, hang, record));
@@ -393,7 +395,6 @@ static void what_there_is_no_memory_for_is_named(void **state)
     close_record(&record);
 }
 
-/* Nobody has settled it, as when the job has never begun. */
 static void a_thread_that_cannot_be_started_is_named(void **state)
 {
     (void)state;
@@ -406,23 +407,22 @@ static void a_thread_that_cannot_be_started_is_named(void **state)
     has_no_thread = true;
     captured_log_begin();
     enum status status = recorder_create(&options, &recorder);
-    const char *log = captured_log_end();
     has_no_thread = false;
+    assert_non_null(strstr(captured_log_end(), "the thread that waits for the disk with"));
     assert_int_equal(status, STATUS_NO_MEMORY);
-    assert_non_null(strstr(log, "the thread that waits for the disk with"));
     coordinator_finish(&story.coordinator);
     temp_folder_destroy(top);
 }
 
+/* Nobody has settled it, as when the job has never begun. */
 static void an_end_that_waits_in_vain_says_so(void **state)
 {
     (void)state;
     static struct record record;
     open_record(&record, false);
     captured_log_begin();
-    bool is_ended = recorder_destroy(record.recorder, 1);
+    assert_false(recorder_destroy(record.recorder, 1));
     const char *log = captured_log_end();
-    assert_false(is_ended);
     assert_non_null(strstr(log, "the disk hangs"));
     assert_non_null(strstr(log, record.folder));
     coordinator_finish(&record.story.coordinator);
