@@ -6,6 +6,7 @@
 #include "common/job/job.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
+#include "common/service/run_number.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,10 +23,10 @@ struct ps_options {
     uint32_t port;
     char port_range[16]; // "": any
     char out[1024];
-    char resume[1024]; // folder to go on from; "": none
-    bool goes_on;      // from the newest checkpoint of `out`, if there is one
-    char mirror[1024]; // folder; "": none
-    char run[40];      // its number for that, by a launcher; "": none
+    char resume[1024];          // folder to go on from; "": none
+    bool goes_on;               // from the newest checkpoint of `out`, if there is one
+    char mirror[1024];          // folder; "": none
+    char run[RUN_NUMBER_BYTES]; // its number for that, by a launcher; "": none
     char restarted[512];
     char given_fault[JOB_PATH_BYTES]; // "": as --fault
     char program[JOB_PROGRAM_BYTES];  // "": not known

@@ -139,13 +139,18 @@ enum status launcher_resume_folder(struct launcher_options *options)
     return STATUS_OK;
 }
 
+bool launcher_mirror_is_memory(const char *mirror)
+{
+    return strcmp(mirror, "memory") == 0;
+}
+
 enum status launcher_check_mirror(const struct launcher_options *options, const struct job *job)
 {
     char error[OPTION_ERROR_BYTES];
     if (options->mirror[0] == '\0') {
         return STATUS_OK;
     }
-    if (options->mirror[0] != '/' && strcmp(options->mirror, "memory") != 0) {
+    if (options->mirror[0] != '/' && !launcher_mirror_is_memory(options->mirror)) {
         log_error("--mirror %s is no absolute path, such as /dev/shm/%s, nor memory",
                   options->mirror, options->mirror);
         return STATUS_INVALID;

@@ -42,6 +42,9 @@ bool launcher_resumes_itself(const struct launcher_options *options);
  * none of a run. Logs. */
 enum status launcher_resume_folder(struct launcher_options *options);
 
+/* Whether --mirror asks for a folder in this host's memory that is made for the command. */
+bool launcher_mirror_is_memory(const char *mirror);
+
 /* Whether the job that is run can have the --mirror that was asked for. STATUS_INVALID if not. The
  * job is resolved. Logs. */
 enum status launcher_check_mirror(const struct launcher_options *options, const struct job *job);

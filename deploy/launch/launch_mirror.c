@@ -2,24 +2,20 @@
 #include "deploy/launch/launch_mirror.h"
 
 #include "common/base/log.h"
+#include "deploy/hosts/launcher_options.h"
 #include "deploy/system/folder.h"
-
-#include <sodium.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum status launch_mirror_begin(struct launch_mirror *mirror, const char *asked)
 {
-    unsigned char bytes[16];
     *mirror = (struct launch_mirror){.folder = ""};
     if (asked == NULL || asked[0] == '\0') {
         return STATUS_OK;
     }
-    randombytes_buf(bytes, sizeof(bytes));
-    sodium_bin2hex(mirror->run, sizeof(mirror->run), bytes, sizeof(bytes));
-    mirror->is_own = strcmp(asked, "memory") == 0;
+    run_number_choose(mirror->run);
+    mirror->is_own = launcher_mirror_is_memory(asked);
     snprintf(mirror->folder, sizeof(mirror->folder), "%s",
              mirror->is_own ? "/dev/shm/ringside-mirror-XXXXXX" : asked);
     if (mirror->is_own && mkdtemp(mirror->folder) == NULL) {

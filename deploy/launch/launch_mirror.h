@@ -3,15 +3,15 @@
 #define DEPLOY_LAUNCH_LAUNCH_MIRROR_H
 
 #include "common/base/status.h"
+#include "common/service/run_number.h"
 
 #include <stdbool.h>
 
 #define LAUNCH_MIRROR_BYTES 1040
-#define LAUNCH_RUN_BYTES    40
 
 struct launch_mirror {
     char folder[LAUNCH_MIRROR_BYTES]; // on the coordinator's host; "": there is none
-    char run[LAUNCH_RUN_BYTES];       // a number that no other run has: the coordinator's run
+    char run[RUN_NUMBER_BYTES];       // a number that no other run has: the coordinator's run
                                       // folder may be lost, and the mirror not
     bool is_own;                      // the folder: in this host's memory, for nobody else
 };

@@ -5,10 +5,8 @@
 #include "common/base/new_file.h"
 
 #include <jansson.h>
-#include <sodium.h>
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,11 +71,4 @@ void mirror_owner_forget(void *folder)
         log_warn("cannot remove %s, which says that the run has a mirror: %m", path);
     }
     free(folder);
-}
-
-void mirror_owner_choose(char ret_run[MIRROR_RUN_BYTES])
-{
-    unsigned char bytes[16];
-    randombytes_buf(bytes, sizeof(bytes));
-    sodium_bin2hex(ret_run, MIRROR_RUN_BYTES, bytes, sizeof(bytes));
 }

@@ -7,15 +7,15 @@
 #define PS_SERVER_CHECKPOINT_MIRROR_OWNER_H
 
 #include "common/base/status.h"
+#include "common/service/run_number.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MIRROR_FILE      "mirror.json"
-#define MIRROR_RUN_BYTES 40 // of a number as text
+#define MIRROR_FILE "mirror.json"
 
 struct mirror_owner {
-    char run[MIRROR_RUN_BYTES]; // the run's number; "": not known
+    char run[RUN_NUMBER_BYTES]; // the run's number; "": not known
     char other[4096];           // the run folder, in that of the mirror; and the other way round
     bool is_made;               // the mirror's folder, for it
 };
@@ -30,8 +30,5 @@ enum status mirror_owner_write(const char *folder, const struct mirror_owner *ow
 /* Removes it, on a thread that may wait for the disk: a run that goes on without its mirror does
  * not take that again later, when it is old. Takes the folder's path, which is owned. */
 void mirror_owner_forget(void *folder);
-
-/* A number of its own. */
-void mirror_owner_choose(char ret_run[MIRROR_RUN_BYTES]);
 
 #endif

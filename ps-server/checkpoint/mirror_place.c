@@ -69,7 +69,7 @@ static enum status identify(struct mirror_place *place)
     if (place->goes_on && ours.run[0] != '\0') {
         snprintf(place->run, sizeof(place->run), "%s", ours.run);
     } else if (place->run[0] == '\0') {
-        mirror_owner_choose(place->run);
+        run_number_choose(place->run);
     }
     bool is_known = strcmp(there.run, place->run) == 0;
     place->is_made |= is_known && there.is_made;

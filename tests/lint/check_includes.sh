@@ -40,7 +40,7 @@ ps-server/record/recorder common/base common/thread common/job common/channel ps
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/launcher      common/base common/transport common/job common/channel ps-server/coordinator
 ps-server/returning     common/base common/job common/service common/channel ps-server/coordinator ps-server/launcher
-ps-server/checkpoint    common/base common/thread common/checkpoint common/vector common/job common/channel ps-server/coordinator
+ps-server/checkpoint    common/base common/thread common/checkpoint common/vector common/job common/service common/channel ps-server/coordinator
 ps-server               common/base common/thread common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/record/recorder ps-server/live ps-server/launcher ps-server/returning ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
