@@ -98,8 +98,7 @@ uint64_t job_memory_of_server(const struct job *job, uint64_t value_bytes)
     if (checkpoints_are_on(job)) { // a snapshot, while it is sent
         vectors += 1 + states + kept_besides(job);
     }
-    uint64_t codes =
-        has_codes(job) ? share * CODEC_VALUE_BYTES_MAX / sizeof(float) + 2 * share : 0;
+    uint64_t codes = has_codes(job) ? share * CODEC_VALUE_BYTES_MAX / sizeof(float) + 2 * share : 0;
     return BASE_BYTES + vectors * share + codes;
 }
 

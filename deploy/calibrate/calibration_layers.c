@@ -72,8 +72,8 @@ static enum status take_unnamed(const struct calibration_run *run, struct costs 
 
 /* Layers take what passes, also while something else has their core, and steps what cores work,
  * where timelines say it. So spreads of layers that come to more than the step's, although each is
- * for itself, are made smaller. They also stay below half of what predict refuses, which a step that
- * was stopped for a while might reach. */
+ * for itself, are made smaller. They also stay below half of what predict refuses, which a step
+ * that was stopped for a while might reach. */
 static void bound_spreads(struct costs *costs)
 {
     double layers_s = costs_layers_deviation_s(costs);

@@ -11,7 +11,7 @@
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
 #include "deploy/launch/launch.h"
-#include "deploy/launch/preflight.h"
+#include "deploy/preflight/preflight.h"
 #include "deploy/system/process_run.h"
 #include "deploy/system/programs.h"
 

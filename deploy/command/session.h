@@ -12,7 +12,7 @@
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
 #include "deploy/hosts/launcher_options.h"
-#include "deploy/launch/preflight.h"
+#include "deploy/preflight/preflight.h"
 #include "deploy/watch/series_page.h"
 
 /* Zeroed: nothing is open. Large: on the heap. */

@@ -18,8 +18,8 @@ enum status launch_timeline_choose(struct launch *launch, size_t host);
  * missing is logged. */
 void launch_timeline_end(struct launch *launch);
 
-/* In the place of launch_timeline_end, where nobody may touch the run folder: frees the names of the
- * folders with the parts, and leaves these as they are. */
+/* In the place of launch_timeline_end, where nobody may touch the run folder: frees the names of
+ * the folders with the parts, and leaves these as they are. */
 void launch_timeline_forget(struct launch *launch);
 
 #endif

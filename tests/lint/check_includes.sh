@@ -83,13 +83,14 @@ deploy/predict/exchange common/base common/codec common/plan common/job worker/e
 deploy/predict/study    common/base common/job deploy/predict/convergence deploy/predict/basis deploy/predict
 deploy/predict/faults   common/base common/plan common/job deploy/predict/basis deploy/predict/study
 deploy/predict/advise   common/base common/codec common/job deploy/predict/basis deploy/predict deploy/predict/study
-deploy/launch           common/base common/trace common/security common/transport common/job common/service deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
+deploy/preflight        common/base common/job common/service deploy/system deploy/hosts deploy/sweep
+deploy/launch           common/base common/trace common/security common/transport common/job common/service deploy/system deploy/agent deploy/hosts deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options
 deploy/calibrate        common/base common/trace common/vector common/codec common/transport common/job deploy/system deploy/trace deploy/predict deploy/predict/basis deploy/report
 deploy/plot             common/base common/job deploy/system deploy/sweep deploy/report deploy/predict/basis deploy/predict/study deploy/predict/advise deploy/predict/convergence
 deploy/page             common/base common/job deploy/system deploy/sweep deploy/report deploy/predict/basis deploy/predict/study deploy/predict/advise deploy/predict/convergence deploy/plot
-deploy/command          common/base common/thread common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live common/service deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/predict/basis deploy/predict/study deploy/predict/advise deploy/predict/convergence deploy/predict/faults deploy/calibrate deploy/plot deploy/page
+deploy/command          common/base common/thread common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live common/service deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/preflight deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/predict/basis deploy/predict/study deploy/predict/advise deploy/predict/convergence deploy/predict/faults deploy/calibrate deploy/plot deploy/page
 '
 
 # file                          may include no more than this, of what is ours; the first that matches

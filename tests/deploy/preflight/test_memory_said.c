@@ -1,7 +1,7 @@
 /* Tests of what is said of memory before a job starts. */
 #include "common/job/job_options.h"
 #include "common/service/job_memory.h"
-#include "deploy/launch/memory_said.h"
+#include "deploy/preflight/memory_said.h"
 #include "tests/support/common/choices.h"
 
 // clang-format off

@@ -1,10 +1,10 @@
 /* Tries hosts, clocks, data, devices and connections before a job starts. */
-#include "deploy/launch/preflight.h"
+#include "deploy/preflight/preflight.h"
 
 #include "common/base/log.h"
 #include "common/job/job_text.h"
 #include "deploy/hosts/placement.h"
-#include "deploy/launch/host_check.h"
+#include "deploy/preflight/host_check.h"
 #include "deploy/sweep/grid.h"
 #include "deploy/system/programs.h"
 

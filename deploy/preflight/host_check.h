@@ -1,15 +1,15 @@
 /* Finds out from the agents of a job's hosts what would go wrong: clocks that differ, data or
  * devices that cannot be opened, programs that are not there, hosts that cannot connect to each
  * other. */
-#ifndef DEPLOY_LAUNCH_HOST_CHECK_H
-#define DEPLOY_LAUNCH_HOST_CHECK_H
+#ifndef DEPLOY_PREFLIGHT_HOST_CHECK_H
+#define DEPLOY_PREFLIGHT_HOST_CHECK_H
 
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "deploy/hosts/findings.h"
 #include "deploy/hosts/launcher.h"
 #include "deploy/hosts/placement.h"
-#include "deploy/launch/memory_said.h"
+#include "deploy/preflight/memory_said.h"
 
 #include <stdbool.h>
 

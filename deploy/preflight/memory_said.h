@@ -2,8 +2,8 @@
  *
  * A worker that was tried has nearly all that it will have, and says so (worker/errands.h). What
  * servers take follows from the job and the size of its parameters. */
-#ifndef DEPLOY_LAUNCH_MEMORY_SAID_H
-#define DEPLOY_LAUNCH_MEMORY_SAID_H
+#ifndef DEPLOY_PREFLIGHT_MEMORY_SAID_H
+#define DEPLOY_PREFLIGHT_MEMORY_SAID_H
 
 #include "common/job/job.h"
 #include "common/service/job_memory.h"

@@ -1,5 +1,5 @@
 /* Asks the agents of a job's hosts about clocks, data, devices, programs and connections. */
-#include "deploy/launch/host_check.h"
+#include "deploy/preflight/host_check.h"
 
 #include "common/base/clock.h"
 #include "common/base/signals.h"

@@ -1,5 +1,5 @@
 /* Adds up what processes take, and puts it into words. */
-#include "deploy/launch/memory_said.h"
+#include "deploy/preflight/memory_said.h"
 
 #include "common/base/number.h"
 #include "common/job/carriers.h"

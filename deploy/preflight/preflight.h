@@ -1,14 +1,14 @@
 /* Checks what a job needs before it starts. On one host that is its data, model and device. With
  * several hosts it is also that every host is there and has this version, that clocks agree, and
  * that processes can connect. Prints all problems in one table. */
-#ifndef DEPLOY_LAUNCH_PREFLIGHT_H
-#define DEPLOY_LAUNCH_PREFLIGHT_H
+#ifndef DEPLOY_PREFLIGHT_PREFLIGHT_H
+#define DEPLOY_PREFLIGHT_PREFLIGHT_H
 
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "deploy/hosts/findings.h"
 #include "deploy/hosts/launcher.h"
-#include "deploy/launch/memory_said.h"
+#include "deploy/preflight/memory_said.h"
 
 #include <stdbool.h>
 
