@@ -16,11 +16,9 @@
 
 static enum job_memory_mirror mirror_of(const struct launcher_options *options)
 {
-    if (options->mirror[0] == '\0') {
-        return JOB_MEMORY_NO_MIRROR;
-    }
-    return launcher_mirror_is_memory(options->mirror) ? JOB_MEMORY_MIRROR_IN_MEMORY
-                                                      : JOB_MEMORY_MIRROR;
+    return options->mirror[0] == '\0'               ? JOB_MEMORY_NO_MIRROR
+           : strcmp(options->mirror, "memory") == 0 ? JOB_MEMORY_MIRROR_IN_MEMORY
+                                                    : JOB_MEMORY_MIRROR;
 }
 
 void preflight_begin(struct preflight *preflight, struct launcher *launcher,
