@@ -2,10 +2,10 @@
 #include "ps-server/options.h"
 
 #include "common/base/log.h"
+#include "common/job/checkpoints.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
-#include "common/job/job_resume.h"
 #include "common/live/live_options.h"
 #include "common/options/log_level.h"
 #include "common/transport/port_range.h"
@@ -285,7 +285,7 @@ static enum status check_mirror(const struct ps_options *options, const struct j
     if (job_resolve(&resolved, error, sizeof(error)) != STATUS_OK) {
         return STATUS_OK; // which is said where it is run
     }
-    enum status status = job_check_mirror(&resolved, error, sizeof(error));
+    enum status status = checkpoints_check_mirror(&resolved, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("%s", error);
     }

@@ -1,7 +1,11 @@
-/* Places the checkpoints of a job on its steps. */
+/* Places the checkpoints of a job on its steps, and says which jobs have copies to mirror. */
 #include "common/job/checkpoints.h"
 
 #include "common/job/carriers.h"
+#include "common/job/job_checks.h"
+#include "common/job/job_modes.h"
+
+#include <stdio.h>
 
 bool checkpoints_are_on(const struct job *job)
 {
@@ -90,4 +94,32 @@ bool checkpoints_are_due(const struct checkpoints *checkpoints, const struct pha
                          uint64_t steps)
 {
     return steps > 0 && checkpoints_next(checkpoints, phases, steps - 1) == steps;
+}
+
+enum status checkpoints_check_mirror(const struct job *job, char *ret_error, size_t error_size)
+{
+    char bound[JOB_BOUND_BYTES];
+    if (job_may_redeal(job)) {
+        return STATUS_OK;
+    }
+    if (job_is_external(job)) {
+        snprintf(ret_error, error_size,
+                 "--mirror writes copies of models of ours to a folder, and a program of your own "
+                 "keeps its own (--on-loss commit): leave it out");
+    } else if (job->mode.kind == MODE_LOCAL || job->workers == 1) {
+        snprintf(ret_error, error_size,
+                 "--mirror writes the copies to a folder that let a job go on without a lost "
+                 "process, and one %s has none: use --checkpoint-every",
+                 job->mode.kind == MODE_LOCAL ? "in mode local" : "with one worker");
+    } else if (job_is_bound(job, bound)) {
+        snprintf(ret_error, error_size,
+                 "--mirror writes the copies to a folder that let a job go on without a lost "
+                 "process, and this one has none: %s; use --checkpoint-every",
+                 bound);
+    } else {
+        snprintf(ret_error, error_size,
+                 "--mirror writes the copies to a folder that --on-loss redeal keeps in memory, "
+                 "and this job has another --on-loss: leave that out, or use --checkpoint-every");
+    }
+    return STATUS_INVALID;
 }

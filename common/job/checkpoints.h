@@ -10,10 +10,12 @@
 #ifndef COMMON_JOB_CHECKPOINTS_H
 #define COMMON_JOB_CHECKPOINTS_H
 
+#include "common/base/status.h"
 #include "common/job/job.h"
 #include "common/job/phases.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define CHECKPOINTS_NEVER UINT64_MAX
@@ -28,6 +30,10 @@ struct checkpoints {
 
 /* Whether there are any, on the disk or in memory. */
 bool checkpoints_are_on(const struct job *job);
+
+/* Whether a job has copies in memory that --mirror can write to a folder. STATUS_INVALID with a
+ * sentence: why not, and what to do. The job is resolved. */
+enum status checkpoints_check_mirror(const struct job *job, char *ret_error, size_t error_size);
 
 struct checkpoints checkpoints_of(const struct job *job, uint64_t sample_count);
 

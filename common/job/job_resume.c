@@ -1,9 +1,6 @@
 /* Compares the options of two jobs. */
 #include "common/job/job_resume.h"
 
-#include "common/job/carriers.h"
-#include "common/job/job_checks.h"
-#include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 
 #include <stdbool.h>
@@ -127,32 +124,4 @@ enum status job_check_resume(const char *saved, const struct job *job, char *ret
         return STATUS_INVALID;
     }
     return STATUS_OK;
-}
-
-enum status job_check_mirror(const struct job *job, char *ret_error, size_t error_size)
-{
-    char bound[JOB_BOUND_BYTES];
-    if (job_may_redeal(job)) {
-        return STATUS_OK;
-    }
-    if (job_is_external(job)) {
-        snprintf(ret_error, error_size,
-                 "--mirror writes copies of models of ours to a folder, and a program of your own "
-                 "keeps its own (--on-loss commit): leave it out");
-    } else if (job->mode.kind == MODE_LOCAL || job->workers == 1) {
-        snprintf(ret_error, error_size,
-                 "--mirror writes the copies to a folder that let a job go on without a lost "
-                 "process, and one %s has none: use --checkpoint-every",
-                 job->mode.kind == MODE_LOCAL ? "in mode local" : "with one worker");
-    } else if (job_is_bound(job, bound)) {
-        snprintf(ret_error, error_size,
-                 "--mirror writes the copies to a folder that let a job go on without a lost "
-                 "process, and this one has none: %s; use --checkpoint-every",
-                 bound);
-    } else {
-        snprintf(ret_error, error_size,
-                 "--mirror writes the copies to a folder that --on-loss redeal keeps in memory, "
-                 "and this job has another --on-loss: leave that out, or use --checkpoint-every");
-    }
-    return STATUS_INVALID;
 }

@@ -14,10 +14,6 @@
 enum status job_check_resume(const char *saved, const struct job *job, char *ret_error,
                              size_t error_size);
 
-/* Whether a job has copies in memory that --mirror can write to a folder. STATUS_INVALID with a
- * sentence: why not, and what to do. The job is resolved. */
-enum status job_check_mirror(const struct job *job, char *ret_error, size_t error_size);
-
 /* Whether an option may have another value then. */
 bool job_option_may_change(const char *name, const struct job *job);
 

@@ -1,7 +1,7 @@
 /* The options of `ringside run` and `ringside compare` that are not the job's. */
 #include "deploy/hosts/launcher_options.h"
 
-#include "common/job/job_resume.h"
+#include "common/job/checkpoints.h"
 #include "common/live/live_options.h"
 #include "common/options/log_level.h"
 
@@ -155,7 +155,7 @@ enum status launcher_check_mirror(const struct launcher_options *options, const 
                   options->mirror, options->mirror);
         return STATUS_INVALID;
     }
-    enum status status = job_check_mirror(job, error, sizeof(error));
+    enum status status = checkpoints_check_mirror(job, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("%s", error);
     }

@@ -1,5 +1,6 @@
 /* Tests of the steps after which a job writes checkpoints. */
 #include "common/job/checkpoints.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -7,6 +8,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <string.h>
 
 /* Phases that end at these steps, with marks every `period` steps. */
 static struct phases phases_ending_at(const uint64_t *ends, uint32_t count, uint64_t period,
@@ -123,6 +125,30 @@ static void a_job_that_goes_on_has_the_checkpoints_that_it_would_have_had(void *
     }
 }
 
+static void a_mirror_needs_copies_in_memory_and_who_has_none_hears_why(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settings[8];
+        const char *words; // NULL: it has copies
+    } jobs[] = {
+        {{"mode=ps-sync", NULL}, NULL},
+        {{"mode=ring", "on-loss=shrink", NULL}, NULL},
+        {{"mode=local", "workers=1", NULL}, "in mode local"},
+        {{"mode=ps-sync", "workers=1", NULL}, "with one worker"},
+        {{"mode=ps-sync", "on-loss=fail", NULL}, "another --on-loss"},
+        {{"mode=ps-sync", "sync-every=2", NULL}, "--sync-every 1; use --checkpoint-every"},
+        {{"mode=ps-sync", "model=external:mine", NULL}, "a program of your own"},
+    };
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        char error[OPTION_ERROR_BYTES];
+        const struct job job = sample_job_resolved(sample_job(jobs[i].settings));
+        enum status status = checkpoints_check_mirror(&job, error, sizeof(error));
+        assert_int_equal(status, jobs[i].words == NULL ? STATUS_OK : STATUS_INVALID);
+        assert_true(jobs[i].words == NULL || strstr(error, jobs[i].words) != NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +158,7 @@ int main(void)
         cmocka_unit_test(between_rounds_which_end_at_marks_where_workers_are_in_step),
         cmocka_unit_test(a_job_that_goes_on_has_the_checkpoints_that_it_would_have_had),
         cmocka_unit_test(never_in_trials_nor_where_one_phase_hands_over_to_the_next),
+        cmocka_unit_test(a_mirror_needs_copies_in_memory_and_who_has_none_hears_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 #include "common/job/job_resolve.h"
 #include "common/job/job_resume.h"
 #include "common/job/job_text.h"
-#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -95,30 +94,6 @@ static void the_number_of_servers_counts_where_their_answers_are_codes(void **st
     assert_non_null(strstr(error, "--servers"));
 }
 
-static void a_mirror_needs_copies_in_memory_and_who_has_none_hears_why(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *settings[8];
-        const char *words; // NULL: it has copies
-    } jobs[] = {
-        {{"mode=ps-sync", NULL}, NULL},
-        {{"mode=ring", "on-loss=shrink", NULL}, NULL},
-        {{"mode=local", "workers=1", NULL}, "in mode local"},
-        {{"mode=ps-sync", "workers=1", NULL}, "with one worker"},
-        {{"mode=ps-sync", "on-loss=fail", NULL}, "another --on-loss"},
-        {{"mode=ps-sync", "sync-every=2", NULL}, "--sync-every 1; use --checkpoint-every"},
-        {{"mode=ps-sync", "model=external:mine", NULL}, "a program of your own"},
-    };
-    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
-        char error[OPTION_ERROR_BYTES];
-        const struct job job = sample_job_resolved(sample_job(jobs[i].settings));
-        enum status status = job_check_mirror(&job, error, sizeof(error));
-        assert_int_equal(status, jobs[i].words == NULL ? STATUS_OK : STATUS_INVALID);
-        assert_true(jobs[i].words == NULL || strstr(error, jobs[i].words) != NULL);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,7 +101,6 @@ int main(void)
         cmocka_unit_test(what_changes_results_is_named_with_both_values),
         cmocka_unit_test(what_leaves_the_bits_may_differ_and_epochs_may_grow),
         cmocka_unit_test(the_number_of_servers_counts_where_their_answers_are_codes),
-        cmocka_unit_test(a_mirror_needs_copies_in_memory_and_who_has_none_hears_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
