@@ -3,9 +3,8 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
+#include "ps-server/checkpoint/tree_file.h"
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +29,7 @@ enum status beginning_write(const char *folder, uint64_t step, const json_t *par
     json_t *copy = json_deep_copy(part);
     json_t *tree =
         copy != NULL ? json_pack("{s:I, s:o}", "step", (json_int_t)step, "part", copy) : NULL;
-    char *text = tree != NULL ? json_dumps(tree, JSON_REAL_PRECISION(17)) : NULL;
-    enum status status = STATUS_IO;
-    if (text != NULL) {
-        status = new_file_replace(path, text, strlen(text));
-    } else {
-        errno = ENOMEM;
-    }
-    int error = errno;
-    free(text);
-    json_decref(tree);
-    errno = error;
-    return status;
+    return tree_file_replace(path, tree, JSON_REAL_PRECISION(17));
 }
 
 enum status beginning_read(const char *folder, uint64_t step, const struct job *job,

@@ -3,13 +3,13 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
+#include "ps-server/checkpoint/tree_file.h"
 
 #include <jansson.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4200
@@ -49,18 +49,7 @@ enum status mirror_owner_write(const char *folder, const struct mirror_owner *ow
     path_of(folder, path);
     json_t *tree = json_pack("{s:s, s:s, s:b}", "run", owner->run, "other", owner->other, "made",
                              owner->is_made);
-    char *text = tree != NULL ? json_dumps(tree, JSON_ENSURE_ASCII) : NULL;
-    enum status status = STATUS_IO;
-    if (text != NULL) {
-        status = new_file_replace(path, text, strlen(text));
-    } else {
-        errno = ENOMEM;
-    }
-    int error = errno;
-    free(text);
-    json_decref(tree);
-    errno = error;
-    return status;
+    return tree_file_replace(path, tree, JSON_ENSURE_ASCII);
 }
 
 void mirror_owner_forget(void *folder)
