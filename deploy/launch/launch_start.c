@@ -127,24 +127,37 @@ static uint32_t port_of(const struct launch *launch)
                                                 : launch->options->port;
 }
 
+/* Whether the coordinator may run on that host. STATUS_UNSUPPORTED: this host alone has what it
+ * needs; the launch's cause says what to do. */
+static enum status check_host(struct launch *launch, size_t host)
+{
+    const char *cause = NULL;
+    if (!launch_is_remote(launch, host)) {
+        return STATUS_OK;
+    }
+    if (needs_this_host(launch)) {
+        cause = "--resume needs the coordinator on this host, which has the checkpoints: "
+                "--coordinator localhost";
+    } else if (launch->mirror.is_own) {
+        cause = "--mirror memory needs the coordinator on this host (--coordinator localhost): "
+                "name a folder of its host with --mirror FOLDER";
+    }
+    if (cause == NULL) {
+        return STATUS_OK;
+    }
+    snprintf(launch->cause, sizeof(launch->cause), "%s", cause);
+    return STATUS_UNSUPPORTED;
+}
+
 enum status launch_start_coordinator(struct launch *launch)
 {
     const struct launch_options *options = launch->options;
     size_t host = launch->placement.host_of_server[0];
     struct member_command command;
-    if (needs_this_host(launch) && launch_is_remote(launch, host)) {
-        snprintf(launch->cause, sizeof(launch->cause), "%s",
-                 "--resume needs the coordinator on this host, which has the checkpoints: "
-                 "--coordinator localhost");
-        return STATUS_UNSUPPORTED;
+    enum status status = check_host(launch, host);
+    if (status == STATUS_OK) {
+        status = choose_folder(launch, host);
     }
-    if (launch_is_remote(launch, host) && launch->mirror.is_own) {
-        snprintf(launch->cause, sizeof(launch->cause), "%s",
-                 "--mirror memory needs the coordinator on this host (--coordinator localhost): "
-                 "name a folder of its host with --mirror FOLDER");
-        return STATUS_UNSUPPORTED;
-    }
-    enum status status = choose_folder(launch, host);
     if (status != STATUS_OK) {
         return status;
     }
