@@ -66,7 +66,9 @@ static enum status identify(struct mirror_place *place)
                   place->folder, place->run_folder);
         return STATUS_INVALID;
     }
-    if (place->goes_on && ours.run[0] != '\0') {
+    // One that begins gets a number of its own: another one that the run had is stale by then.
+    bool begins = !has_some && !is_ours;
+    if (place->goes_on && ours.run[0] != '\0' && !begins) {
         snprintf(place->run, sizeof(place->run), "%s", ours.run);
     } else if (place->run[0] == '\0') {
         mirror_owner_choose(place->run);

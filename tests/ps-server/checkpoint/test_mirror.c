@@ -343,6 +343,26 @@ static void a_run_that_went_on_without_its_mirror_does_not_take_it_later(void **
     close_scene(&scene);
 }
 
+/* What the first has is stale by then. */
+static void a_run_that_went_on_with_another_mirror_does_not_take_the_first_later(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    char first[600];
+    leave_mirror(&scene);
+    snprintf(first, sizeof(first), "%s", scene.folder);
+    snprintf(scene.folder, sizeof(scene.folder), "%s/second", scene.top);
+    assert_int_equal(open_it(&scene, true, ""), STATUS_OK);
+    assert_false(mirror_is_of_run(scene.mirror));
+    assert_int_equal(mirror_begin(scene.mirror), STATUS_OK);
+    assert_true(mirror_destroy(scene.mirror, false, PATIENCE_MS));
+    snprintf(scene.folder, sizeof(scene.folder), "%s", first);
+    captured_log_begin();
+    assert_int_equal(open_it(&scene, true, ""), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "has copies of another run"));
+    close_scene(&scene);
+}
+
 static void one_that_is_in_use_is_refused(void **state)
 {
     (void)state;
@@ -416,6 +436,9 @@ int main(void)
         cmocka_unit_test(a_launcher_finds_its_own_from_another_run_folder),
         cmocka_unit_test_teardown(a_run_that_went_on_without_its_mirror_does_not_take_it_later,
                                   captured_log_drop),
+        cmocka_unit_test_teardown(
+            a_run_that_went_on_with_another_mirror_does_not_take_the_first_later,
+            captured_log_drop),
         cmocka_unit_test_teardown(one_that_is_in_use_is_refused, captured_log_drop),
         cmocka_unit_test(that_of_a_completed_job_is_removed),
         cmocka_unit_test(a_folder_that_somebody_has_made_stays),
