@@ -114,6 +114,16 @@ void mirror_place_open(void *data)
     }
 }
 
+/* A disk that is full may still have all that a job goes on from: nothing is written twice. */
+static enum status note_owner(const char *folder, const struct mirror_owner *owner)
+{
+    struct mirror_owner there;
+    bool is_known = mirror_owner_read(folder, &there) == STATUS_OK &&
+                    strcmp(there.run, owner->run) == 0 && strcmp(there.other, owner->other) == 0 &&
+                    there.is_made == owner->is_made;
+    return is_known ? STATUS_OK : mirror_owner_write(folder, owner);
+}
+
 static enum status write_owner(const struct mirror_place *place)
 {
     struct mirror_owner owner = {.is_made = place->is_made};
@@ -121,7 +131,7 @@ static enum status write_owner(const struct mirror_place *place)
     snprintf(owner.run, sizeof(owner.run), "%s", place->run);
     snprintf(owner.other, sizeof(owner.other), "%s", path != NULL ? path : place->run_folder);
     free(path);
-    return mirror_owner_write(place->folder, &owner);
+    return note_owner(place->folder, &owner);
 }
 
 /* First in the run folder: whoever finds the number in the mirror's finds it there, too. */
@@ -131,7 +141,7 @@ void mirror_place_begin(void *data)
     struct mirror_owner owner = {.is_made = false};
     snprintf(owner.run, sizeof(owner.run), "%s", place->run);
     snprintf(owner.other, sizeof(owner.other), "%s", place->folder);
-    place->status = mirror_owner_write(place->run_folder, &owner);
+    place->status = note_owner(place->run_folder, &owner);
     if (place->status == STATUS_OK) {
         place->status = write_owner(place);
     }

@@ -279,6 +279,23 @@ static void the_run_that_goes_on_finds_its_own(void **state)
     close_scene(&scene);
 }
 
+/* Another program may have taken the room since. */
+static void the_run_goes_on_from_its_own_where_the_disk_is_full(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    leave_mirror(&scene);
+    file_limit_begin(1);
+    enum status opened = open_it(&scene, true, "");
+    enum status begun_status = opened == STATUS_OK ? mirror_begin(scene.mirror) : opened;
+    file_limit_end();
+    assert_int_equal(opened, STATUS_OK);
+    assert_int_equal(begun_status, STATUS_OK);
+    assert_true(mirror_is_of_run(scene.mirror));
+    check_newest(&scene, 5, 5);
+    close_scene(&scene);
+}
+
 static void one_of_an_earlier_run_in_the_same_folder_is_refused_and_stays(void **state)
 {
     (void)state;
@@ -430,6 +447,7 @@ int main(void)
         cmocka_unit_test(a_disk_that_hangs_is_named_once_and_nobody_waits_for_it),
         cmocka_unit_test(a_full_disk_is_named_once_and_that_it_has_room_again),
         cmocka_unit_test(the_run_that_goes_on_finds_its_own),
+        cmocka_unit_test(the_run_goes_on_from_its_own_where_the_disk_is_full),
         cmocka_unit_test_teardown(one_of_an_earlier_run_in_the_same_folder_is_refused_and_stays,
                                   captured_log_drop),
         cmocka_unit_test_teardown(one_of_another_run_is_refused_and_stays, captured_log_drop),
