@@ -82,6 +82,11 @@ static enum status identify(struct mirror_place *place)
 static enum status hold(struct mirror_place *place)
 {
     char error[ERROR_BYTES];
+    struct stat facts;
+    if (lstat(place->folder, &facts) == 0 && S_ISLNK(facts.st_mode)) {
+        log_error("--mirror %s is a symbolic link: name the folder itself", place->folder);
+        return STATUS_INVALID;
+    }
     if (folder_lock_is_held(place->folder)) {
         log_error("--mirror %s is in use by another job: name another folder", place->folder);
         return STATUS_TIMED_OUT;

@@ -439,6 +439,22 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
     close_scene(&scene);
 }
 
+/* Whoever may change it would say where copies go. */
+static void a_link_to_a_folder_is_refused_by_name(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    char path[700];
+    open_scene(&scene);
+    assert_int_equal(symlink(scene.run_folder, scene.folder), 0);
+    captured_log_begin();
+    assert_int_equal(open_it(&scene, false, ""), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "is a symbolic link"));
+    snprintf(path, sizeof(path), "%s/.ringside.lock", scene.run_folder);
+    assert_false(is_there(path)); // nothing is left where it leads to
+    close_scene(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +477,7 @@ int main(void)
         cmocka_unit_test(that_of_a_completed_job_is_removed),
         cmocka_unit_test(a_folder_that_somebody_has_made_stays),
         cmocka_unit_test_teardown(a_folder_that_cannot_be_made_is_an_error, captured_log_drop),
+        cmocka_unit_test_teardown(a_link_to_a_folder_is_refused_by_name, captured_log_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
