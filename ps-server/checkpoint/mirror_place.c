@@ -17,6 +17,8 @@
 #define ERROR_BYTES 512
 #define MODE        0700 // parameters are nobody else's
 
+#define OWN_CHECKPOINTS "checkpoint" // in a run folder
+
 /* Whether checkpoints are there that are whole; -1: it cannot be read. */
 static int has_checkpoints(const char *path)
 {
@@ -79,6 +81,21 @@ static enum status identify(struct mirror_place *place)
     return has_some && !place->is_of_run ? refuse(place, &there) : STATUS_OK;
 }
 
+/* There the run's own checkpoints would be kept and removed as copies are. */
+static enum status refuse_own_checkpoints(const struct mirror_place *place)
+{
+    char path[MIRROR_PATH_BYTES + 32];
+    struct stat own, facts;
+    snprintf(path, sizeof(path), "%s/" OWN_CHECKPOINTS, place->run_folder);
+    if (stat(path, &own) == 0 && stat(place->folder, &facts) == 0 && own.st_dev == facts.st_dev &&
+        own.st_ino == facts.st_ino) {
+        log_error("--mirror %s is where the run has its checkpoints: name another folder",
+                  place->folder);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static enum status hold(struct mirror_place *place)
 {
     char error[ERROR_BYTES];
@@ -92,6 +109,9 @@ static enum status hold(struct mirror_place *place)
         return STATUS_TIMED_OUT;
     }
     enum status status = folder_lock_take(place->folder, &place->lock);
+    if (status == STATUS_OK) {
+        status = refuse_own_checkpoints(place);
+    }
     if (status != STATUS_OK) {
         return status;
     }

@@ -455,6 +455,19 @@ static void a_link_to_a_folder_is_refused_by_name(void **state)
     close_scene(&scene);
 }
 
+static void the_folder_of_the_runs_checkpoints_is_refused(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    open_scene(&scene);
+    snprintf(scene.folder, sizeof(scene.folder), "%s/run/../run/checkpoint", scene.top);
+    captured_log_begin();
+    assert_int_equal(open_it(&scene, false, ""), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "is where the run has its checkpoints"));
+    assert_false(is_there(scene.folder)); // it was made, and is gone
+    close_scene(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +490,7 @@ int main(void)
         cmocka_unit_test(that_of_a_completed_job_is_removed),
         cmocka_unit_test(a_folder_that_somebody_has_made_stays),
         cmocka_unit_test_teardown(a_folder_that_cannot_be_made_is_an_error, captured_log_drop),
+        cmocka_unit_test_teardown(the_folder_of_the_runs_checkpoints_is_refused, captured_log_drop),
         cmocka_unit_test_teardown(a_link_to_a_folder_is_refused_by_name, captured_log_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
