@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOSTS_NAMED 8 // of more of them, the one with the most is said
+#define MEMORY_FOLDER "/dev/shm/"
+#define HOSTS_NAMED   8 // of more of them, the one with the most is said
 
 struct range {
     uint64_t least, most;
@@ -34,6 +35,16 @@ void memory_said_take(const char *line, struct memory_found *found)
                                        .values = bytes_of(tried, "value_bytes")};
     }
     json_decref(tried);
+}
+
+enum job_memory_mirror memory_said_mirror(const char *asked)
+{
+    if (asked[0] == '\0') {
+        return JOB_MEMORY_NO_MIRROR;
+    }
+    bool is_in_memory =
+        strcmp(asked, "memory") == 0 || strncmp(asked, MEMORY_FOLDER, strlen(MEMORY_FOLDER)) == 0;
+    return is_in_memory ? JOB_MEMORY_MIRROR_IN_MEMORY : JOB_MEMORY_MIRROR;
 }
 
 /* The host was tried with the most ranks that a process carries; others need fewer gradients. */

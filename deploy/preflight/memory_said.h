@@ -25,6 +25,9 @@ struct memory_found {
 /* Reads what `worker --probe` has printed. A line that is something else changes nothing. */
 void memory_said_take(const char *line, struct memory_found *found);
 
+/* Where a mirror has its copies, by what --mirror asks for; "": there is none. */
+enum job_memory_mirror memory_said_mirror(const char *asked);
+
 struct memory_scene {
     const struct job *job; // resolved
     const struct hosts *hosts;

@@ -14,18 +14,12 @@
 
 #define LINE_BYTES 4096 // of what a worker that was tried prints
 
-static enum job_memory_mirror mirror_of(const struct launcher_options *options)
-{
-    return options->mirror[0] == '\0'               ? JOB_MEMORY_NO_MIRROR
-           : strcmp(options->mirror, "memory") == 0 ? JOB_MEMORY_MIRROR_IN_MEMORY
-                                                    : JOB_MEMORY_MIRROR;
-}
-
 void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options)
 {
-    *preflight = (struct preflight){.launcher = launcher, .mirror = mirror_of(options)};
+    *preflight =
+        (struct preflight){.launcher = launcher, .mirror = memory_said_mirror(options->mirror)};
     preflight->status = launcher_open(launcher, options, host_options, &preflight->findings);
     if (preflight->status == STATUS_UNREACHABLE) {
         preflight->status = STATUS_OK; // the findings say so

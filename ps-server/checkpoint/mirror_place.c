@@ -17,6 +17,8 @@
 #define ERROR_BYTES 512
 #define MODE        0700 // parameters are nobody else's
 
+#define OWN_CHECKPOINTS "checkpoint" // in a run folder
+
 /* Whether checkpoints are there that are whole; -1: it cannot be read. */
 static int has_checkpoints(const char *path)
 {
@@ -66,7 +68,9 @@ static enum status identify(struct mirror_place *place)
                   place->folder, place->run_folder);
         return STATUS_INVALID;
     }
-    if (place->goes_on && ours.run[0] != '\0') {
+    // One that begins gets a number of its own: another one that the run had is stale by then.
+    bool begins = !has_some && !is_ours;
+    if (place->goes_on && ours.run[0] != '\0' && !begins) {
         snprintf(place->run, sizeof(place->run), "%s", ours.run);
     } else if (place->run[0] == '\0') {
         run_number_choose(place->run);
@@ -77,14 +81,37 @@ static enum status identify(struct mirror_place *place)
     return has_some && !place->is_of_run ? refuse(place, &there) : STATUS_OK;
 }
 
+/* There the run's own checkpoints would be kept and removed as copies are. */
+static enum status refuse_own_checkpoints(const struct mirror_place *place)
+{
+    char path[MIRROR_PATH_BYTES + 32];
+    struct stat own, facts;
+    snprintf(path, sizeof(path), "%s/" OWN_CHECKPOINTS, place->run_folder);
+    if (stat(path, &own) == 0 && stat(place->folder, &facts) == 0 && own.st_dev == facts.st_dev &&
+        own.st_ino == facts.st_ino) {
+        log_error("--mirror %s is where the run has its checkpoints: name another folder",
+                  place->folder);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static enum status hold(struct mirror_place *place)
 {
     char error[ERROR_BYTES];
+    struct stat facts;
+    if (lstat(place->folder, &facts) == 0 && S_ISLNK(facts.st_mode)) {
+        log_error("--mirror %s is a symbolic link: name the folder itself", place->folder);
+        return STATUS_INVALID;
+    }
     if (folder_lock_is_held(place->folder)) {
         log_error("--mirror %s is in use by another job: name another folder", place->folder);
         return STATUS_TIMED_OUT;
     }
     enum status status = folder_lock_take(place->folder, &place->lock);
+    if (status == STATUS_OK) {
+        status = refuse_own_checkpoints(place);
+    }
     if (status != STATUS_OK) {
         return status;
     }
@@ -112,6 +139,16 @@ void mirror_place_open(void *data)
     }
 }
 
+/* A disk that is full may still have all that a job goes on from: nothing is written twice. */
+static enum status note_owner(const char *folder, const struct mirror_owner *owner)
+{
+    struct mirror_owner there;
+    bool is_known = mirror_owner_read(folder, &there) == STATUS_OK &&
+                    strcmp(there.run, owner->run) == 0 && strcmp(there.other, owner->other) == 0 &&
+                    there.is_made == owner->is_made;
+    return is_known ? STATUS_OK : mirror_owner_write(folder, owner);
+}
+
 static enum status write_owner(const struct mirror_place *place)
 {
     struct mirror_owner owner = {.is_made = place->is_made};
@@ -119,7 +156,7 @@ static enum status write_owner(const struct mirror_place *place)
     snprintf(owner.run, sizeof(owner.run), "%s", place->run);
     snprintf(owner.other, sizeof(owner.other), "%s", path != NULL ? path : place->run_folder);
     free(path);
-    return mirror_owner_write(place->folder, &owner);
+    return note_owner(place->folder, &owner);
 }
 
 /* First in the run folder: whoever finds the number in the mirror's finds it there, too. */
@@ -129,7 +166,7 @@ void mirror_place_begin(void *data)
     struct mirror_owner owner = {.is_made = false};
     snprintf(owner.run, sizeof(owner.run), "%s", place->run);
     snprintf(owner.other, sizeof(owner.other), "%s", place->folder);
-    place->status = mirror_owner_write(place->run_folder, &owner);
+    place->status = note_owner(place->run_folder, &owner);
     if (place->status == STATUS_OK) {
         place->status = write_owner(place);
     }

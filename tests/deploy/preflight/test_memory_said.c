@@ -113,6 +113,16 @@ static void servers_are_said_and_grow_with_their_share(void **state)
     assert_string_equal(said("a:2", job), wanted);
 }
 
+static void a_folder_of_the_hosts_memory_is_in_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(memory_said_mirror(""), JOB_MEMORY_NO_MIRROR);
+    assert_int_equal(memory_said_mirror("memory"), JOB_MEMORY_MIRROR_IN_MEMORY);
+    assert_int_equal(memory_said_mirror("/dev/shm/job"), JOB_MEMORY_MIRROR_IN_MEMORY);
+    assert_int_equal(memory_said_mirror("/disk/dev/shm/job"), JOB_MEMORY_MIRROR);
+    assert_int_equal(memory_said_mirror("/memory"), JOB_MEMORY_MIRROR);
+}
+
 /* Six ranks on four processes: two with two, and two with one, which lack a gradient. */
 static void processes_that_carry_more_ranks_take_more(void **state)
 {
@@ -185,6 +195,7 @@ int main(void)
         cmocka_unit_test(tiny_copies_are_not_said_to_be_nothing),
         cmocka_unit_test(a_mirror_takes_more_copies),
         cmocka_unit_test(servers_are_said_and_grow_with_their_share),
+        cmocka_unit_test(a_folder_of_the_hosts_memory_is_in_memory),
         cmocka_unit_test(processes_that_carry_more_ranks_take_more),
         cmocka_unit_test(each_host_has_the_sum_of_its_processes),
         cmocka_unit_test(of_many_hosts_the_one_with_the_most_is_said),

@@ -279,6 +279,23 @@ static void the_run_that_goes_on_finds_its_own(void **state)
     close_scene(&scene);
 }
 
+/* Another program may have taken the room since. */
+static void the_run_goes_on_from_its_own_where_the_disk_is_full(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    leave_mirror(&scene);
+    file_limit_begin(1);
+    enum status opened = open_it(&scene, true, "");
+    enum status begun_status = opened == STATUS_OK ? mirror_begin(scene.mirror) : opened;
+    file_limit_end();
+    assert_int_equal(opened, STATUS_OK);
+    assert_int_equal(begun_status, STATUS_OK);
+    assert_true(mirror_is_of_run(scene.mirror));
+    check_newest(&scene, 5, 5);
+    close_scene(&scene);
+}
+
 static void one_of_an_earlier_run_in_the_same_folder_is_refused_and_stays(void **state)
 {
     (void)state;
@@ -337,6 +354,26 @@ static void a_run_that_went_on_without_its_mirror_does_not_take_it_later(void **
     static struct scene scene;
     leave_mirror(&scene);
     mirror_owner_forget(strdup(scene.run_folder));
+    captured_log_begin();
+    assert_int_equal(open_it(&scene, true, ""), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "has copies of another run"));
+    close_scene(&scene);
+}
+
+/* What the first has is stale by then. */
+static void a_run_that_went_on_with_another_mirror_does_not_take_the_first_later(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    char first[600];
+    leave_mirror(&scene);
+    snprintf(first, sizeof(first), "%s", scene.folder);
+    snprintf(scene.folder, sizeof(scene.folder), "%s/second", scene.top);
+    assert_int_equal(open_it(&scene, true, ""), STATUS_OK);
+    assert_false(mirror_is_of_run(scene.mirror));
+    assert_int_equal(mirror_begin(scene.mirror), STATUS_OK);
+    assert_true(mirror_destroy(scene.mirror, false, PATIENCE_MS));
+    snprintf(scene.folder, sizeof(scene.folder), "%s", first);
     captured_log_begin();
     assert_int_equal(open_it(&scene, true, ""), STATUS_INVALID);
     assert_non_null(strstr(captured_log_end(), "has copies of another run"));
@@ -402,6 +439,35 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
     close_scene(&scene);
 }
 
+/* Whoever may change it would say where copies go. */
+static void a_link_to_a_folder_is_refused_by_name(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    char path[700];
+    open_scene(&scene);
+    assert_int_equal(symlink(scene.run_folder, scene.folder), 0);
+    captured_log_begin();
+    assert_int_equal(open_it(&scene, false, ""), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "is a symbolic link"));
+    snprintf(path, sizeof(path), "%s/.ringside.lock", scene.run_folder);
+    assert_false(is_there(path)); // nothing is left where it leads to
+    close_scene(&scene);
+}
+
+static void the_folder_of_the_runs_checkpoints_is_refused(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    open_scene(&scene);
+    snprintf(scene.folder, sizeof(scene.folder), "%s/run/../run/checkpoint", scene.top);
+    captured_log_begin();
+    assert_int_equal(open_it(&scene, false, ""), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "is where the run has its checkpoints"));
+    assert_false(is_there(scene.folder)); // it was made, and is gone
+    close_scene(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,16 +476,22 @@ int main(void)
         cmocka_unit_test(a_disk_that_hangs_is_named_once_and_nobody_waits_for_it),
         cmocka_unit_test(a_full_disk_is_named_once_and_that_it_has_room_again),
         cmocka_unit_test(the_run_that_goes_on_finds_its_own),
+        cmocka_unit_test(the_run_goes_on_from_its_own_where_the_disk_is_full),
         cmocka_unit_test_teardown(one_of_an_earlier_run_in_the_same_folder_is_refused_and_stays,
                                   captured_log_drop),
         cmocka_unit_test_teardown(one_of_another_run_is_refused_and_stays, captured_log_drop),
         cmocka_unit_test(a_launcher_finds_its_own_from_another_run_folder),
         cmocka_unit_test_teardown(a_run_that_went_on_without_its_mirror_does_not_take_it_later,
                                   captured_log_drop),
+        cmocka_unit_test_teardown(
+            a_run_that_went_on_with_another_mirror_does_not_take_the_first_later,
+            captured_log_drop),
         cmocka_unit_test_teardown(one_that_is_in_use_is_refused, captured_log_drop),
         cmocka_unit_test(that_of_a_completed_job_is_removed),
         cmocka_unit_test(a_folder_that_somebody_has_made_stays),
         cmocka_unit_test_teardown(a_folder_that_cannot_be_made_is_an_error, captured_log_drop),
+        cmocka_unit_test_teardown(the_folder_of_the_runs_checkpoints_is_refused, captured_log_drop),
+        cmocka_unit_test_teardown(a_link_to_a_folder_is_refused_by_name, captured_log_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
