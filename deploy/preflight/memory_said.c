@@ -4,6 +4,7 @@
 #include "common/base/number.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
+#include "deploy/hosts/launcher_options.h"
 
 #include <jansson.h>
 
@@ -42,8 +43,8 @@ enum job_memory_mirror memory_said_mirror(const char *asked)
     if (asked[0] == '\0') {
         return JOB_MEMORY_NO_MIRROR;
     }
-    bool is_in_memory =
-        strcmp(asked, "memory") == 0 || strncmp(asked, MEMORY_FOLDER, strlen(MEMORY_FOLDER)) == 0;
+    bool is_in_memory = launcher_mirror_is_memory(asked) ||
+                        strncmp(asked, MEMORY_FOLDER, strlen(MEMORY_FOLDER)) == 0;
     return is_in_memory ? JOB_MEMORY_MIRROR_IN_MEMORY : JOB_MEMORY_MIRROR;
 }
 
