@@ -16,9 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RUN_SUBFOLDER "checkpoint"
-#define REASON_BYTES  512
-#define AGAIN_MAX     9 // looks at a folder in which something goes meanwhile
+#define REASON_BYTES 512
+#define AGAIN_MAX    9 // looks at a folder in which something goes meanwhile
 
 struct checkpoint_reader {
     char *path; // owns
@@ -356,13 +355,13 @@ static enum status open_run(int run, const struct checkpoint_place *place,
 {
     const char *path = place->folder;
     char *below;
-    int folder = step_folder_open(run, RUN_SUBFOLDER);
+    int folder = step_folder_open(run, STEP_FOLDERS_OF_RUN);
     if (folder < 0) {
-        add(error, "cannot open %s/" RUN_SUBFOLDER ": %s: %s", path, strerrordesc_np(errno),
+        add(error, "cannot open %s/" STEP_FOLDERS_OF_RUN ": %s: %s", path, strerrordesc_np(errno),
             step_folder_advice(errno));
         return STATUS_DENIED;
     }
-    if (asprintf(&below, "%s/" RUN_SUBFOLDER, path) < 0) {
+    if (asprintf(&below, "%s/" STEP_FOLDERS_OF_RUN, path) < 0) {
         close(folder);
         return STATUS_NO_MEMORY;
     }
@@ -388,7 +387,7 @@ enum status checkpoint_open_before(const struct checkpoint_place *place,
     }
     if (has_entry(fd, MANIFEST_FILE) || is_step_path(folder)) {
         status = open_single(fd, place, &reader, &error);
-    } else if (has_entry(fd, RUN_SUBFOLDER)) {
+    } else if (has_entry(fd, STEP_FOLDERS_OF_RUN)) {
         status = open_run(fd, place, &reader, &error, &notes);
     } else {
         status = open_newest(fd, folder, place, &reader, &error, &notes);

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEP_FOLDER_BYTES 32 // of a name, terminator included
+#define STEP_FOLDER_BYTES   32           // of a name, terminator included
+#define STEP_FOLDERS_OF_RUN "checkpoint" // the folder in a run folder that they lie in
 
 enum step_folder_kind { STEP_FOLDER_WHOLE, STEP_FOLDER_OLD, STEP_FOLDER_NEW };
 

@@ -13,8 +13,7 @@
 
 #include <stdbool.h>
 
-#define BASE_BYTES  (UINT64_C(18) << 20) // of a process of ps beside its vectors, as measured
-#define ANSWERS_MAX (UINT64_C(1) << 30)  // of a shard; beyond that they are messages
+#define BASE_BYTES (UINT64_C(18) << 20) // of a process of ps beside its vectors, as measured
 
 /* Versions of the parameters that a seeded order keeps; 0: none. */
 static uint64_t versions_of(const struct job *job)
@@ -93,7 +92,7 @@ uint64_t job_memory_of_server(const struct job *job, uint64_t value_bytes)
     if (job_is_unsynchronised(job)) {
         uint64_t answers = job->workers * (share / job->server_threads);
         vectors += job->eval == EVALUATION_EPOCH; // the parameters of the last mark
-        vectors += may_share && answers <= ANSWERS_MAX ? job->workers : 0;
+        vectors += may_share && answers <= JOB_MEMORY_ANSWERS_MAX ? job->workers : 0;
     }
     if (checkpoints_are_on(job)) { // a snapshot, while it is sent
         vectors += 1 + states + kept_besides(job);

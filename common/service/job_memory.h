@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+/* Of a shard's answers that workers read where they are: if they would take more bytes, it sends
+ * them in messages. */
+#define JOB_MEMORY_ANSWERS_MAX (UINT64_C(1) << 30)
+
 /* Where else the copies go that a job keeps in memory (--mirror). */
 enum job_memory_mirror { JOB_MEMORY_NO_MIRROR, JOB_MEMORY_MIRROR, JOB_MEMORY_MIRROR_IN_MEMORY };
 

@@ -84,7 +84,8 @@ enum status keeper_create(const struct keeper_options *options, struct keeper **
         return STATUS_NO_MEMORY;
     }
     keeper->options = *options;
-    snprintf(keeper->folder, sizeof(keeper->folder), "%.4096s/checkpoint", options->origin.folder);
+    snprintf(keeper->folder, sizeof(keeper->folder), "%.4096s/" STEP_FOLDERS_OF_RUN,
+             options->origin.folder);
     keeper->news_capacity = options->member_count * SNAPSHOT_CREDITS + 2;
     keeper->news = calloc(keeper->news_capacity, sizeof(*keeper->news));
     enum status status = STATUS_NO_MEMORY;

@@ -209,8 +209,7 @@ void mirror_take(struct mirror *mirror, struct vault *vault)
         task_finish(&task);
         return; // the next one is written
     }
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): only what it counts is changed
-    task.job_part = json_incref((json_t *)(uintptr_t)vault_job_part(vault));
+    task.job_part = vault_share_job_part(vault);
     vault_hold(vault);
     mirror->is_writing = task_thread_add(mirror->thread, &task);
     if (!mirror->is_writing) {

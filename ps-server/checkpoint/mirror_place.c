@@ -17,8 +17,6 @@
 #define ERROR_BYTES 512
 #define MODE        0700 // parameters are nobody else's
 
-#define OWN_CHECKPOINTS "checkpoint" // in a run folder
-
 /* Whether checkpoints are there that are whole; -1: it cannot be read. */
 static int has_checkpoints(const char *path)
 {
@@ -86,7 +84,7 @@ static enum status refuse_own_checkpoints(const struct mirror_place *place)
 {
     char path[MIRROR_PATH_BYTES + 32];
     struct stat own, facts;
-    snprintf(path, sizeof(path), "%s/" OWN_CHECKPOINTS, place->run_folder);
+    snprintf(path, sizeof(path), "%s/" STEP_FOLDERS_OF_RUN, place->run_folder);
     if (stat(path, &own) == 0 && stat(place->folder, &facts) == 0 && own.st_dev == facts.st_dev &&
         own.st_ino == facts.st_ino) {
         log_error("--mirror %s is where the run has its checkpoints: name another folder",

@@ -183,6 +183,11 @@ const json_t *vault_job_part(const struct vault *vault)
     return whole_one(vault)->job_part;
 }
 
+json_t *vault_share_job_part(const struct vault *vault)
+{
+    return json_incref(whole_one(vault)->job_part);
+}
+
 void vault_hold(struct vault *vault)
 {
     vault->held = vault->whole;

@@ -5,6 +5,7 @@
 #include "common/job/job_modes.h"
 #include "common/job/job_text.h"
 #include "common/job/phases.h"
+#include "common/service/job_memory.h"
 #include "common/service/strike.h"
 #include "common/transport/endpoints.h"
 #include "common/vector/vector_device.h"
@@ -14,8 +15,6 @@
 #include "worker/device/device.h"
 
 #include <stdio.h>
-
-#define ANSWERS_BYTES_MAX (UINT64_C(1) << 30)
 
 /* The same on a GPU, where workers have to read them. */
 static enum status create_on_gpu(struct service *service, uint64_t count, uint64_t answers,
@@ -74,7 +73,7 @@ static enum status create_region(struct service *service, struct shard_config *c
     if (job_has_gpu_servers(&service->job)) {
         return create_on_gpu(service, count, answers, config);
     }
-    if (answers * count * sizeof(float) > ANSWERS_BYTES_MAX) {
+    if (answers * count * sizeof(float) > JOB_MEMORY_ANSWERS_MAX) {
         answers = 0; // they are copied into messages then
     }
     enum status status = region_create((1 + answers) * count * sizeof(float), &service->region);

@@ -11,21 +11,29 @@
 
 #define NINE_OF_TEN 1.645 // standard deviations of a normal distribution
 
-/* All layers at once: in proportion to their times, or, where they have spreads, by shares of the
- * same sum that are in proportion to these. */
+/* All layers at once, in proportion to their spreads, so many times the deviation of each. */
+static void grow_by_spreads(struct costs *costs, double deviations)
+{
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        struct cost_layer *layer = &costs->layers[i];
+        layer->forward_s += deviations * spread_deviation_s(&layer->forward_spread);
+        layer->backward_s += deviations * spread_deviation_s(&layer->backward_spread);
+    }
+}
+
+/* All layers at once, in proportion to their times; or, where they have spreads, by as much in sum,
+ * in proportion to these. */
 static void grow_compute(struct basis *basis, double factor)
 {
-    double sum_s = costs_layers_deviation_sum_s(&basis->costs);
-    double share = sum_s > 0 ? (factor - 1) * costs_compute_s(&basis->costs) / sum_s : 0;
-    for (uint32_t i = 0; i < basis->costs.layer_count; i++) {
-        struct cost_layer *layer = &basis->costs.layers[i];
-        if (sum_s > 0) {
-            layer->forward_s += share * spread_deviation_s(&layer->forward_spread);
-            layer->backward_s += share * spread_deviation_s(&layer->backward_spread);
-        } else {
-            layer->forward_s *= factor;
-            layer->backward_s *= factor;
-        }
+    struct costs *costs = &basis->costs;
+    double sum_s = costs_layers_deviation_sum_s(costs);
+    if (sum_s > 0) {
+        grow_by_spreads(costs, (factor - 1) * costs_compute_s(costs) / sum_s);
+        return;
+    }
+    for (uint32_t i = 0; i < costs->layer_count; i++) {
+        costs->layers[i].forward_s *= factor;
+        costs->layers[i].backward_s *= factor;
     }
 }
 

@@ -32,15 +32,16 @@ static void format_origin(const struct study *study, char ret_text[ORIGIN_BYTES]
     char costs[CONDITIONS_TEXT_BYTES], network[CONDITIONS_TEXT_BYTES], sure[144];
     bool knows_costs = conditions_format(&study->costs->conditions, costs, sizeof(costs));
     bool knows_network = conditions_format(&study->network->conditions, network, sizeof(network));
-    snprintf(sure, sizeof(sure), "%s",
-             study_knows_errors(study->costs, study->network)
-                 ? "intervals are of the errors of costs alone"
-                 : "no interval is known");
     if (study_uses_layer_spreads(study->costs)) {
         snprintf(sure, sizeof(sure),
                  "intervals are of the errors of costs alone, with that of the mean of %llu steps "
                  "by the spreads of layers",
                  (unsigned long long)study->counted);
+    } else {
+        snprintf(sure, sizeof(sure), "%s",
+                 study_knows_errors(study->costs, study->network)
+                     ? "intervals are of the errors of costs alone"
+                     : "no interval is known");
     }
     snprintf(ret_text, ORIGIN_BYTES, "costs are %s%s%s%s, the network is %s%s%s%s, and %s",
              origins[study->costs->is_measured], knows_costs ? " (" : "", costs,
