@@ -312,12 +312,22 @@ static void loop(struct server *server)
     signs_busy(&server->signs); // with the disk
 }
 
+/* A launcher then concludes by the run folder, even if the kernel holds this process, as where the
+ * disk of a mirror hangs. One that hangs below the run folder itself would hold the launcher. */
+static void say_recorded(struct server *server)
+{
+    if (server->record_status == STATUS_OK && !server->coordinator.checkpointing.hangs) {
+        signs_recorded(&server->signs);
+    }
+}
+
 static enum status finish(struct server *server)
 {
     // A job that could not be resumed leaves what is there as it was.
     bool has_begun = server->has_started || server->is_again || server->coordinator.resume == NULL;
     if (server->recorder != NULL && has_begun && !server->is_replaced) {
         server_finish_record(server);
+        say_recorded(server);
     }
     live_ended(server->live, &server->coordinator);
     progress_closing(&server->progress, &server->coordinator);
