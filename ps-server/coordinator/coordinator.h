@@ -102,7 +102,7 @@ struct coordinator_resume {
     const double *open_loss_sums;          // (workers) likewise
     double seconds;                        // of training before
     uint32_t restarts;                     // with this one
-    uint32_t passed_over;                  // newer checkpoints, which were not whole
+    uint32_t passed_over;                  // newer checkpoints, which it cannot go on from
 };
 
 /* The processes that carry a job's ranks until one of them is lost: see generation.h. */

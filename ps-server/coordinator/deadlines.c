@@ -299,7 +299,8 @@ static enum status check_return(struct coordinator *coordinator, uint64_t now_ms
             if (is_late(coordinator, at.slot, crowding, now_ms)) {
                 note_late(&late, &at, now_ms);
                 slot_enter(membership, at.slot, SLOT_GONE, now_ms);
-                coordinator->workers_lost += roles[i] == ROLE_WORKER && !at.slot->is_new;
+                coordinator->workers_lost +=
+                    roles[i] == ROLE_WORKER && !at.slot->is_new && !at.slot->was_lost;
             }
         }
     }

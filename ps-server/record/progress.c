@@ -199,8 +199,8 @@ static void print_resumed(const struct coordinator_resume *resume)
 {
     printf("the job goes on from the checkpoint of step %llu", (unsigned long long)resume->step);
     if (resume->passed_over > 0) {
-        printf("; %u newer %s not whole, as the log of ps says", resume->passed_over,
-               resume->passed_over == 1 ? "one is" : "ones are");
+        printf("; %u newer %s passed over, as the log of ps says", resume->passed_over,
+               resume->passed_over == 1 ? "one was" : "ones were");
     }
     printf("\n");
 }

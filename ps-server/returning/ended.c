@@ -29,13 +29,26 @@ static struct ended_place *place_of(struct ended *ended, enum member_role role, 
     return number < places.count ? &places.list[number] : NULL;
 }
 
+/* Whether the job counted on one that has ended. */
+static bool is_loss(enum ended_kind kind)
+{
+    return kind == ENDED_LOST || kind == ENDED_AWAITED;
+}
+
+/* Whether one before it in its place was lost while members come back: that counts once. */
+static bool is_known_loss(struct ended *ended, const struct launcher_news *news)
+{
+    const struct ended_place *place = place_of(ended, news->role, news->index);
+    return place != NULL && is_loss(place->kind);
+}
+
 static void note(struct ended *ended, const struct launcher_news *news, enum ended_kind kind)
 {
     struct ended_place *place = place_of(ended, news->role, news->index);
     if (place == NULL || launch_number_follows(place->launch, news->launch)) {
         return;
     }
-    bool is_lost = kind == ENDED_LOST, was_lost = place->kind == ENDED_LOST;
+    bool is_lost = is_loss(kind), was_lost = is_loss(place->kind);
     *place = (struct ended_place){kind, news->launch};
     ended->has_any = true;
     if (ended->sentence[0] == '\0' || (is_lost && !ended->says_lost)) {
@@ -84,6 +97,8 @@ static bool take_while_back(struct ended *ended, const struct returning *returni
     bool is_awaited =
         news->kind == LAUNCHER_AGAIN && is_certain(returning, news->role) && called.slot != NULL;
     if (is_awaited) {
+        coordinator->workers_lost += news->role == ROLE_WORKER && !is_known_loss(ended, news);
+        called.slot->was_lost = true;
         coordinator_port_await_again(&coordinator->port, news->role, news->index);
     }
     note(ended, news,
@@ -174,8 +189,7 @@ static uint32_t count_lost(struct ended *ended, enum member_role role)
     struct places places = places_of(ended, role);
     uint32_t lost = 0;
     for (uint32_t i = 0; i < places.count; i++) {
-        enum ended_kind kind = places.list[i].kind;
-        lost += kind == ENDED_LOST || kind == ENDED_AWAITED;
+        lost += is_loss(places.list[i].kind);
     }
     return lost;
 }
@@ -267,7 +281,7 @@ static void settle(struct ended *ended)
     for (uint32_t i = 0; i < all[0].count + all[1].count; i++) {
         struct ended_place *place =
             i < all[0].count ? &all[0].list[i] : &all[1].list[i - all[0].count];
-        if (place->kind == ENDED_LOST || place->kind == ENDED_AWAITED) {
+        if (is_loss(place->kind)) {
             place->kind = place->kind == ENDED_LOST ? ENDED_OVER : ENDED_NOT;
         }
     }
@@ -377,6 +391,22 @@ static void leave_by_count(struct ended *ended, const struct job *own,
     }
 }
 
+/* The first member of a role that came in the place of a lost one becomes *culprit, unless there is
+ * one. */
+static void name_replaced(struct ended *ended, const struct coordinator *coordinator,
+                          enum member_role role, struct sender *culprit)
+{
+    uint32_t count = count_processes(coordinator, role);
+    for (uint32_t i = 0; i < count && culprit->slot == NULL; i++) {
+        const struct sender at = membership_member(&coordinator->membership, role, i);
+        const struct ended_place *place = place_of(ended, role, at.slot->number);
+        bool is_here = at.slot->state != SLOT_FREE && at.slot->state != SLOT_GONE;
+        if (is_here && place != NULL && place->kind == ENDED_AWAITED) {
+            *culprit = at;
+        }
+    }
+}
+
 void ended_leave(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms)
 {
@@ -388,6 +418,7 @@ void ended_leave(struct ended *ended, const struct returning *returning, const s
         } else {
             leave_by_count(ended, own, coordinator, roles[i], &culprit, now_ms);
         }
+        name_replaced(ended, coordinator, roles[i], &culprit);
     }
     if (culprit.slot != NULL) {
         generation_lose_too(coordinator, ended->sentence, &culprit);

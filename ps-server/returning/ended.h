@@ -50,7 +50,7 @@ struct ended {
     bool has_any;                                // that members who come back are judged by
     struct ended_place workers[JOB_WORKERS_MAX]; // by number
     struct ended_place servers[JOB_SERVERS_MAX + 1];
-    char sentence[COORDINATOR_REASON_BYTES]; // of all that are LOST, or the first OVER if none is
+    char sentence[COORDINATOR_REASON_BYTES]; // of all that were lost, or the first OVER if none was
     bool says_lost;
 };
 
@@ -67,7 +67,8 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
 /* For when the next generation begins for another reason, before all are back: gives up the members
  * that are certain to be lost, so that it has no place for them. Where numbers are not certain, it
  * has places with the numbers of the launcher's processes that run, if the others can be told by
- * counting. `own` as for ended_judge. */
+ * counting. Those in whose places others have come are among the reasons. `own` as for
+ * ended_judge. */
 void ended_leave(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms);
 
