@@ -180,6 +180,14 @@ static enum status open_predictions(struct comparison *comparison,
     return compare_predictions_open(options, program, &comparison->predictions);
 }
 
+static enum status check_runs(const struct comparison *comparison, const struct job *job)
+{
+    const struct launcher_options *options = &comparison->session.options;
+    const struct job_list jobs = jobs_of(comparison);
+    enum status status = series_mirror_check(options, &jobs);
+    return status == STATUS_OK ? launch_check(&options->security, job) : status;
+}
+
 static enum status parse(int argc, char **argv, struct comparison *comparison, bool *ret_is_done)
 {
     struct job job;
@@ -246,9 +254,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         goto refuse;
     }
-    const struct job_list jobs = jobs_of(comparison);
-    status = series_mirror_check(&comparison->session.options, &jobs);
-    return status == STATUS_OK ? launch_check(&comparison->session.options.security, &job) : status;
+    return check_runs(comparison, &job);
 refuse:
     log_error("%s", error);
     return status;

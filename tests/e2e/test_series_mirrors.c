@@ -13,6 +13,7 @@
 
 #define PATH_BYTES (2 * PROGRAM_PATH_BYTES)
 #define FAULT      "shard=0,step=60,kill"
+#define FAULTS     "fault=none|shard=0,step=60,kill"
 #define FAULT_STEP 60
 
 // Slow enough for a copy to be in the mirror before the fault.
@@ -72,9 +73,9 @@ static void check_gone(const char *mirrors, const char *name)
 static void a_sweep_says_what_a_killed_shard_with_a_mirror_has_cost(void **state)
 {
     struct command_test *test = *state;
-    const char *const args[] = {
-        "sweep",      JOB, "--mode", "ps-sync", "--grid", "fault=none|" FAULT, "--mirror", "memory",
-        "--restarts", "1", "--out",  test->out, NULL};
+    const char *const args[] = {"sweep", JOB,        "--mode", "ps-sync",    "--grid",
+                                FAULTS,  "--mirror", "memory", "--restarts", "1",
+                                "--out", test->out,  NULL};
     assert_int_equal(run(test, args), 0);
     const char *costs = check_said(test, "faults and losses:\n");
     const char *row = "the server of shard 0 killed at step 60";
