@@ -6,6 +6,7 @@
 #include "common/base/new_file.h"
 #include "common/checkpoint/step_folders.h"
 #include "common/job/checkpoints.h"
+#include "deploy/system/folder.h"
 
 #include <jansson.h>
 
@@ -133,11 +134,8 @@ static void remove_copies(int folder)
     free(folders);
 }
 
-void series_mirror_forget(const char *run_folder, const char *mirror)
+static void remove_mirror(const char *mirror)
 {
-    if (mirror[0] == '\0' || !is_of_run(run_folder, mirror) || folder_lock_is_held(mirror)) {
-        return;
-    }
     char lock_path[PATH_BYTES];
     int folder = step_folder_open(AT_FDCWD, mirror);
     if (folder < 0) {
@@ -149,4 +147,15 @@ void series_mirror_forget(const char *run_folder, const char *mirror)
     folder_lock_path(mirror, lock_path, sizeof(lock_path));
     folder_lock_remove_left(lock_path);
     rmdir(mirror); // which is not done if there is anything else in it
+}
+
+enum status series_mirror_remove_run(const char *run_folder, const char *mirror)
+{
+    bool goes_too =
+        mirror[0] != '\0' && is_of_run(run_folder, mirror) && !folder_lock_is_held(mirror);
+    enum status status = folder_remove_run(run_folder);
+    if (status == STATUS_OK && goes_too) {
+        remove_mirror(mirror);
+    }
+    return status;
 }

@@ -19,8 +19,8 @@ enum status series_mirror_check(const struct launcher_options *options,
 void series_mirror_of_run(const struct launcher_options *options, const struct job *job,
                           const char *name, char ret_mirror[LAUNCH_MIRROR_BYTES]);
 
-/* Before the folder of a run without a result is removed, and the run made anew: removes what the
- * run has in its mirror, if that is on this host. What is of another run stays. */
-void series_mirror_forget(const char *run_folder, const char *mirror);
+/* folder_remove_run, for a run that is made anew; then removes what the run had in its mirror, if
+ * that is on this host. What is of another run, or no run has written, stays. Logs. */
+enum status series_mirror_remove_run(const char *run_folder, const char *mirror);
 
 #endif

@@ -218,8 +218,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     snprintf(folder, sizeof(folder), "%s/%s", options->out, run->name);
     series_mirror_of_run(options, &run->job, run->name, mirror);
     forget_summary(sweep, index);
-    series_mirror_forget(folder, mirror);
-    if (folder_remove_run(folder) != STATUS_OK) { // of a run without a result
+    if (series_mirror_remove_run(folder, mirror) != STATUS_OK) { // of a run without a result
         return EXIT_FAILED;
     }
     if (session_make_folder(&sweep->session, folder, FOLDER_LOGS_NAME) != STATUS_OK) {

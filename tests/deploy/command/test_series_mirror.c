@@ -121,9 +121,9 @@ static void what_a_run_has_in_its_mirror_is_removed_with_it(void **state)
     struct series series;
     make_series("17", "17", &series);
     temp_folder_write(series.mirror, FOLDER_LOCK_NAME, "", 0); // of a process that was killed
-    series_mirror_forget(series.run, series.mirror);
+    assert_int_equal(series_mirror_remove_run(series.run, series.mirror), STATUS_OK);
     assert_int_not_equal(access(series.mirror, F_OK), 0);
-    assert_true(is_there(series.run, "mirror.json")); // goes with its folder
+    assert_int_not_equal(access(series.run, F_OK), 0);
     temp_folder_destroy(series.folder);
 }
 
@@ -134,7 +134,7 @@ static void what_is_of_another_run_or_of_nobody_stays(void **state)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct series series;
         make_series(numbers[i][0], numbers[i][1], &series);
-        series_mirror_forget(series.run, series.mirror);
+        assert_int_equal(series_mirror_remove_run(series.run, series.mirror), STATUS_OK);
         assert_true(is_there(series.mirror, COPY "/manifest.json"));
         temp_folder_destroy(series.folder);
     }
@@ -146,9 +146,23 @@ static void what_no_run_has_written_stays(void **state)
     struct series series;
     make_series("17", "17", &series);
     temp_folder_write(series.mirror, "notes", "", 0);
-    series_mirror_forget(series.run, series.mirror);
+    assert_int_equal(series_mirror_remove_run(series.run, series.mirror), STATUS_OK);
     assert_true(is_there(series.mirror, "notes"));
     assert_false(is_there(series.mirror, COPY));
+    temp_folder_destroy(series.folder);
+}
+
+static void a_run_folder_that_stays_keeps_its_mirror(void **state)
+{
+    (void)state;
+    struct series series;
+    make_series("17", "17", &series);
+    temp_folder_write(series.run, "notes", "", 0);
+    captured_log_begin();
+    enum status status = series_mirror_remove_run(series.run, series.mirror);
+    assert_non_null(strstr(captured_log_end(), "notes, which no run has written"));
+    assert_int_equal(status, STATUS_INVALID);
+    assert_true(is_there(series.mirror, COPY "/manifest.json"));
     temp_folder_destroy(series.folder);
 }
 
@@ -162,6 +176,7 @@ int main(void)
         cmocka_unit_test(what_a_run_has_in_its_mirror_is_removed_with_it),
         cmocka_unit_test(what_is_of_another_run_or_of_nobody_stays),
         cmocka_unit_test(what_no_run_has_written_stays),
+        cmocka_unit_test_teardown(a_run_folder_that_stays_keeps_its_mirror, captured_log_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
