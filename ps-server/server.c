@@ -120,11 +120,6 @@ static uint32_t most_shards(const struct server *server)
     return given > now ? given : now;
 }
 
-static bool may_use_mirror(const struct server *server)
-{
-    return server->mirror != NULL && mirror_is_of_run(server->mirror);
-}
-
 enum status server_open_keeper(struct server *server)
 {
     const struct server_options *options = server->options;
@@ -136,11 +131,13 @@ enum status server_open_keeper(struct server *server)
         .origin = {.job = &server->job,
                    .resume = options->resume,
                    .folder = options->folder,
-                   .mirror = may_use_mirror(server) ? options->mirror : "",
+                   .mirror = server_may_use_mirror(server) ? options->mirror : "",
+                   .may_lack_mirror = server_may_lack_mirror(server),
                    .goes_on = options->goes_on,
                    .was_completed = server->was_completed,
                    .was_lost = server->was_lost,
-                   .wait = server_disk_wait(server)},
+                   .wait = server_disk_wait(server),
+                   .mirror_wait = server_mirror_wait(server)},
         .vault = server->vault,
         .mirror = server->mirror,
         .saver = &server->saver,
@@ -151,6 +148,13 @@ enum status server_open_keeper(struct server *server)
     };
     status = keeper_create(&keeper, &server->keeper);
     server->has_disk_failed |= slow_disk_is_given_up(status);
+    if (status == STATUS_OK && keeper_lacks_mirror(server->keeper)) {
+        status = server_leave_mirror(server);
+    }
+    if (status != STATUS_OK) {
+        keeper_destroy(server->keeper);
+        server->keeper = NULL;
+    }
     return status;
 }
 
@@ -312,12 +316,22 @@ static void loop(struct server *server)
     signs_busy(&server->signs); // with the disk
 }
 
+/* A launcher then concludes by the run folder, even if the kernel holds this process, as where the
+ * disk of a mirror hangs. One that hangs below the run folder itself would hold the launcher. */
+static void say_recorded(struct server *server)
+{
+    if (server->record_status == STATUS_OK && !server->coordinator.checkpointing.hangs) {
+        signs_recorded(&server->signs);
+    }
+}
+
 static enum status finish(struct server *server)
 {
     // A job that could not be resumed leaves what is there as it was.
     bool has_begun = server->has_started || server->is_again || server->coordinator.resume == NULL;
     if (server->recorder != NULL && has_begun && !server->is_replaced) {
         server_finish_record(server);
+        say_recorded(server);
     }
     live_ended(server->live, &server->coordinator);
     progress_closing(&server->progress, &server->coordinator);
@@ -419,18 +433,6 @@ static void end_saver(struct server *server, bool is_recorded)
     }
 }
 
-/* Nobody goes on from the mirror of a job that was completed, or of which nothing is left. */
-static void end_mirror(struct server *server, bool is_over)
-{
-    if (!mirror_destroy(server->mirror, is_over && !server->is_replaced,
-                        server_disk_patience_ms(server))) {
-        log_error("the disk has not taken the end of the mirror in %s: what is there is left "
-                  "behind",
-                  server->options->mirror);
-        server->vault = NULL; // the thread reads what it holds, until the process ends
-    }
-}
-
 static void destroy(struct server *server, bool is_over)
 {
     if (server->has_shard_thread) {
@@ -443,7 +445,7 @@ static void destroy(struct server *server, bool is_over)
     bool is_recorded = recorder_destroy(server->recorder, server_disk_patience_ms(server));
     keeper_destroy(server->keeper);
     end_saver(server, is_recorded); // wakes the channel
-    end_mirror(server, is_over);
+    server_end_mirror(server, is_over);
     vault_destroy(server->vault);
     channel_destroy(server->channel, 200);
     signs_end(&server->signs);

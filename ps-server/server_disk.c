@@ -2,8 +2,6 @@
  * disk may hang, which is named and ends the job. */
 #include "common/base/clock.h"
 #include "ps-server/checkpoint/beginning.h"
-#include "ps-server/checkpoint/mirror.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
@@ -163,42 +161,6 @@ enum status server_look_at_past(struct server *server)
     server->was_lost = errand->was_lost;
     free(errand);
     return STATUS_OK;
-}
-
-enum status server_open_mirror(struct server *server)
-{
-    const struct server_options *options = server->options;
-    if (options->mirror == NULL || options->mirror[0] == '\0') {
-        return STATUS_OK;
-    }
-    const struct mirror_options mirror = {.folder = options->mirror,
-                                          .run_folder = options->folder,
-                                          .run = options->run,
-                                          .goes_on = options->goes_on,
-                                          .wait = server_disk_wait(server)};
-    enum status status = mirror_open(&mirror, &server->mirror);
-    server->has_disk_failed |= slow_disk_is_given_up(status);
-    return status;
-}
-
-/* A run that goes on without its mirror does not take that again later. */
-static void forget_mirror(struct server *server)
-{
-    char *folder = server->recorder != NULL ? strdup(server->options->folder) : NULL;
-    if (folder != NULL && !recorder_do(server->recorder, mirror_owner_forget, folder)) {
-        free(folder);
-    }
-}
-
-enum status server_begin_mirror(struct server *server)
-{
-    if (server->mirror == NULL) {
-        forget_mirror(server);
-        return STATUS_OK;
-    }
-    enum status status = mirror_begin(server->mirror);
-    server->has_disk_failed |= slow_disk_is_given_up(status);
-    return status;
 }
 
 static void complete_entry(void *data)

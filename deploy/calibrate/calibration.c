@@ -478,8 +478,10 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     take_sums(&maker, knows_optimizer);
     calibration_take_codes(maker.coded, maker.coded_count, maker.runs, maker.run_count,
                            ret_calibration);
-    calibration_take_cores(all, list_with_codes(&maker, all), maker.narrowest, ret_calibration);
+    size_t all_count = list_with_codes(&maker, all);
+    calibration_take_cores(all, all_count, maker.narrowest, ret_calibration);
     calibration_take_turns(runs, run_count, maker.narrowest, ret_calibration);
+    calibration_take_crowding(all, all_count, maker.narrowest, ret_calibration);
     calibration_take_links(maker.runs, maker.run_count, known, ret_calibration);
     calibration_take_launch(runs, run_count, ret_calibration);
     calibration_note_service(maker.runs, maker.run_count, ret_calibration);

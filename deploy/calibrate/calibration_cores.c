@@ -208,11 +208,22 @@ static double busy_beside(const struct calibration_run *run)
     return others > 1 ? 1 : others > 0 ? others : 0;
 }
 
-/* How much longer cores work for a step beside others, in proportion to those that are busy. Not of
- * runs that wait for links most of the time: what the kernel does for these in interrupts counts as
- * computing, and would be taken for much of it where all cores are busy. */
-static void take_crowding(struct calibration_run *const *runs, size_t run_count,
-                          const struct calibration_run *narrowest, struct calibration *made)
+/* How long each core of a run's host works in a step for all that does not compute. */
+static double beside_computing_s(const struct calibration_run *run)
+{
+    const struct observed_cpu *workers = &run->observation.cores.workers,
+                              *servers = &run->observation.cores.servers;
+    return (workers->processes * (workers->messages_s + workers->others_s) +
+            servers->processes * (servers->messages_s + servers->others_s)) /
+           run->hosts[0].cores;
+}
+
+/* How much longer cores work for a step beside others, in proportion to those that are busy, and
+ * besides what messages put out of the caches. Not of runs that wait for links most of the time:
+ * what the kernel does for these in interrupts counts as computing, and would be taken for much of
+ * it where all cores are busy. 0: unknown. */
+static double find_crowding(struct calibration_run *const *runs, size_t run_count,
+                            const struct calibration_run *narrowest, const struct costs *costs)
 {
     double squares = 0, products = 0;
     bool is_known = is_alone(narrowest, narrowest->batch) && compute_s(narrowest) > 0;
@@ -221,21 +232,32 @@ static void take_crowding(struct calibration_run *const *runs, size_t run_count,
         double others = busy_beside(run);
         if (others >= BUSY_MIN) {
             double alone_s = alone_beside(runs, run_count, i, narrowest);
+            double refilled_s =
+                costs->slice_s > 0 ? costs->refill_s * beside_computing_s(run) / costs->slice_s : 0;
             squares += others * others;
-            products += others * (compute_s(run) / alone_s - 1);
+            products += others * (compute_s(run) / (alone_s + refilled_s) - 1);
         }
     }
-    if (squares <= 0) {
-        calibration_add_note(&made->cost_notes, "crowding", true,
+    double crowding = squares > 0 ? 1 + products / squares : 0;
+    return squares > 0 && crowding < 1 ? 1 : crowding;
+}
+
+void calibration_take_crowding(struct calibration_run *const *runs, size_t run_count,
+                               const struct calibration_run *narrowest,
+                               struct calibration *calibration)
+{
+    struct costs *costs = &calibration->costs;
+    costs->crowding = find_crowding(runs, run_count, narrowest, costs);
+    if (costs->crowding <= 0) {
+        calibration_add_note(&calibration->cost_notes, "crowding", true,
                              "none: no runs of one worker and of several on one host whose other "
                              "cores are busy meanwhile show it");
         return;
     }
-    made->costs.crowding = 1 + (products > 0 ? products / squares : 0);
-    calibration_add_note(&made->cost_notes, "crowding", false,
+    calibration_add_note(&calibration->cost_notes, "crowding", false,
                          "%.3f times as long where all cores are busy: steps of several workers "
                          "beside those of one",
-                         made->costs.crowding);
+                         costs->crowding);
 }
 
 static void take_slice(struct calibration *made)
@@ -275,12 +297,13 @@ void calibration_take_cores(struct calibration_run *const *runs, size_t run_coun
     take_input(narrowest, calibration);
     take_order(narrowest, calibration);
     take_carriage(runs, run_count, calibration);
-    take_crowding(runs, run_count, narrowest, calibration);
+    calibration->costs.crowding = find_crowding(runs, run_count, narrowest, &calibration->costs);
 }
 
 /* A run whose threads took turns. */
 struct turns {
     double alone_s, step_s; // what cores work for a step of one worker alone, and of this run
+    double messages_s;      // what each core works in a step for all that does not compute
     double crowding;        // how many times as long computing takes here without any turns
     double cores, workers;
 };
@@ -293,15 +316,17 @@ static double turns_share(const struct turns *turns)
 }
 
 /* As cores.h has it: a step has as many turns as slices, one at least, and in between each of the
- * others on its core has had one. What a turn is longer by is computed, and takes as much longer
- * beside others. */
+ * others on its core has had one. Messages interrupt all of them alike. What a turn is longer by is
+ * computed, and takes as much longer beside others. */
 static double turns_refill(const struct turns *turns, double slice_s)
 {
     double turn_s = turns->step_s < slice_s ? turns->step_s : slice_s;
-    double others_s = (turns->workers / turns->cores - 1) * turn_s;
+    double count = turns->step_s / turn_s, each = turns->workers / turns->cores;
+    double own_s = turns->messages_s / each; // by which the worker itself is interrupted
+    double others_s = (each - 1) * (turn_s + own_s / count);
     double share = others_s < slice_s ? others_s / slice_s : 1;
     double calm_s = turns->alone_s * turns->crowding;
-    return (turns->step_s - calm_s) / (turns->step_s / turn_s) / share / turns->crowding;
+    return (turns->step_s - calm_s) / (count * share + own_s / slice_s) / turns->crowding;
 }
 
 /* Runs whose threads took turns, of which those whose steps are shorter than a slice count only
@@ -320,9 +345,12 @@ static size_t list_turns(struct calibration_run *const *runs, size_t run_count,
                             run->hosts[0].cores > 0 && alone_s > 0;
             if (is_shown && (compute_s(run) >= costs->slice_s) == (is_long == 1)) {
                 bool is_beside = run->hosts[0].cores > 1 && costs->crowding > 0;
-                ret_list[count++] =
-                    (struct turns){alone_s, compute_s(run), is_beside ? costs->crowding : 1,
-                                   run->hosts[0].cores, run->workers};
+                ret_list[count++] = (struct turns){alone_s,
+                                                   compute_s(run),
+                                                   beside_computing_s(run),
+                                                   is_beside ? costs->crowding : 1,
+                                                   run->hosts[0].cores,
+                                                   run->workers};
             }
         }
     }

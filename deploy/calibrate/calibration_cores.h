@@ -41,8 +41,8 @@ bool calibration_is_disturbed(struct calibration_run *const *runs, size_t run_co
                               const struct calibration_run *narrowest, double *ret_first,
                               double *ret_last);
 
-/* Threads, input, carriage and crowding, with their notes. `narrowest` is one of the runs,
- * which are in the order in which they were made. */
+/* Threads, input and carriage, with their notes, and a first estimate of crowding. `narrowest` is
+ * one of the runs, which are in the order in which they were made. */
 void calibration_take_cores(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_run *narrowest,
                             struct calibration *calibration);
@@ -51,5 +51,11 @@ void calibration_take_cores(struct calibration_run *const *runs, size_t run_coun
 void calibration_take_turns(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_run *narrowest,
                             struct calibration *calibration);
+
+/* What others take from one that computes, behind these, with its note. Of the runs of
+ * calibration_take_cores. */
+void calibration_take_crowding(struct calibration_run *const *runs, size_t run_count,
+                               const struct calibration_run *narrowest,
+                               struct calibration *calibration);
 
 #endif

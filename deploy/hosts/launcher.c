@@ -198,6 +198,28 @@ static enum status check_ssh(const struct host_options *options)
     return STATUS_INVALID;
 }
 
+/* Whether the options suit the hosts, before any of these hears of the job. */
+static enum status check_options(const struct launcher *launcher,
+                                 const struct allocation *allocation)
+{
+    const struct launcher_options *options = launcher->options;
+    const char *coordinator = launcher->hosts.list[launcher->coordinator].name;
+    if (launcher->has_others && strcmp(options->bind, "127.0.0.1") != 0) {
+        log_error("--bind is for jobs on this host alone; with other hosts, --network-interface "
+                  "chooses the address of each");
+        return STATUS_INVALID;
+    }
+    if (launcher_mirror_is_memory(options->mirror) && !host_link_is_here(coordinator, allocation)) {
+        log_error("--mirror memory needs the coordinator on this host, and it is on %s: name a "
+                  "folder there, such as --mirror /dev/shm/NAME, or have the coordinator here, "
+                  "with --coordinator localhost",
+                  coordinator);
+        return STATUS_INVALID;
+    }
+    return launcher->has_others && allocation == NULL ? check_ssh(launcher->host_options)
+                                                      : STATUS_OK;
+}
+
 enum status launcher_open(struct launcher *launcher, const struct launcher_options *options,
                           const struct host_options *host_options, struct findings *findings)
 {
@@ -214,12 +236,7 @@ enum status launcher_open(struct launcher *launcher, const struct launcher_optio
         launcher->has_others =
             launcher->has_others || !host_link_is_here(launcher->hosts.list[i].name, allocation);
     }
-    if (launcher->has_others && strcmp(options->bind, "127.0.0.1") != 0) {
-        log_error("--bind is for jobs on this host alone; with other hosts, --network-interface "
-                  "chooses the address of each");
-        return STATUS_INVALID;
-    }
-    status = launcher->has_others && allocation == NULL ? check_ssh(host_options) : STATUS_OK;
+    status = check_options(launcher, allocation);
     if (status != STATUS_OK) {
         return status;
     }

@@ -32,10 +32,26 @@ bool launch_coordinator_is_held(struct launch *launch)
     return now_ms - launch->ending_ms >= END_MS;
 }
 
+/* A coordinator that has done all that the job needs. */
+static void note_recorded(const struct launch *launch)
+{
+    const struct member *coordinator = &launch->members.list[0];
+    const char *mirror = launch->mirror.folder;
+    log_warn("the coordinator (pid %u on %s) has recorded how the job ended, and does not go: the "
+             "kernel holds it, as where %s%s hangs, until that goes on",
+             coordinator->pid, launch->launcher->crew.links[coordinator->host].name,
+             mirror[0] != '\0' ? "the disk of --mirror " : "a disk", mirror);
+}
+
 void launch_note_held(struct launch *launch)
 {
     const struct member *coordinator = &launch->members.list[0];
-    for (size_t i = 0; i < launch->members.count; i++) {
+    bool is_held = is_here(launch) && process_is_held((pid_t)coordinator->pid);
+    bool is_done = is_held && launch->is_recorded;
+    if (is_done) {
+        note_recorded(launch);
+    }
+    for (size_t i = is_done; i < launch->members.count; i++) {
         const struct member *member = &launch->members.list[i];
         bool is_near = !launch_is_remote(launch, member->host);
         if (!member->is_started || member->is_over ||
@@ -48,5 +64,5 @@ void launch_note_held(struct launch *launch)
                   is_near ? "has not ended: the kernel holds it"
                           : "nothing is heard of its end: that host's kernel may hold it");
     }
-    launch->launcher->is_folder_held = is_here(launch) && process_is_held((pid_t)coordinator->pid);
+    launch->launcher->is_folder_held = is_held && !is_done;
 }

@@ -131,21 +131,12 @@ static uint32_t port_of(const struct launch *launch)
  * needs; the launch's cause says what to do. */
 static enum status check_host(struct launch *launch, size_t host)
 {
-    const char *cause = NULL;
-    if (!launch_is_remote(launch, host)) {
+    if (!launch_is_remote(launch, host) || !needs_this_host(launch)) {
         return STATUS_OK;
     }
-    if (needs_this_host(launch)) {
-        cause = "--resume needs the coordinator on this host, which has the checkpoints: "
-                "--coordinator localhost";
-    } else if (launch->mirror.is_own) {
-        cause = "--mirror memory needs the coordinator on this host (--coordinator localhost): "
-                "name a folder of its host with --mirror FOLDER";
-    }
-    if (cause == NULL) {
-        return STATUS_OK;
-    }
-    snprintf(launch->cause, sizeof(launch->cause), "%s", cause);
+    snprintf(launch->cause, sizeof(launch->cause),
+             "--resume needs the coordinator on this host, which has the checkpoints: "
+             "--coordinator localhost");
     return STATUS_UNSUPPORTED;
 }
 

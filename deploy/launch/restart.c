@@ -212,6 +212,10 @@ bool restart_take_answer(struct launch *launch, const char *line)
         restart_plans_forget(launch);
         return true;
     }
+    if (strcmp(line, "recorded") == 0) {
+        launch->is_recorded = true;
+        return true;
+    }
     if (strncmp(line, "await ", strlen("await ")) != 0) {
         return false;
     }
@@ -408,7 +412,7 @@ void restart_begin_return(struct launch *launch, const char *reason)
     launch->told = 0;
     restart_plans_drop(launch);
     restart_plans_end_offers(launch);
-    launch->is_ending = false;
+    launch->is_ending = launch->is_recorded = false;
     restart_plans_note(launch);
     launch->is_returning = launch->has_begun;
     launch_forget_ends(launch, launch->has_begun); // the one before may not have heard of them
@@ -487,7 +491,8 @@ void restart_begin(struct launch *launch, const char *reason)
     launch->returns = launch->told = 0;
     launch->deadline_ms = 0;
     launch->cause[0] = launch->why_ended[0] = '\0';
-    launch->is_certain = launch->has_begun = launch->is_returning = launch->is_ending = false;
+    launch->is_certain = launch->has_begun = launch->is_returning = false;
+    launch->is_ending = launch->is_recorded = false;
     launch->culprit = NULL;
     members_finish(&launch->members);
 }

@@ -116,6 +116,11 @@ void keeper_destroy(struct keeper *keeper)
     free(keeper);
 }
 
+bool keeper_lacks_mirror(const struct keeper *keeper)
+{
+    return keeper->origin.lacks_mirror;
+}
+
 uint64_t keeper_begin_step(const struct keeper *keeper)
 {
     return keeper->has_part ? keeper->origin.part.resume.step : 0;

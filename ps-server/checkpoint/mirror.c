@@ -16,6 +16,7 @@
 
 #define PIECE_BYTES (UINT64_C(4) << 20) // after which it is seen that the disk gets on
 #define WHY_BYTES   512
+#define LEFT_MS     3000 // that the disk of one gets which was left, as it hangs or fails
 
 /* The checkpoint of a step, which the vault holds. */
 struct task {
@@ -37,6 +38,7 @@ struct mirror {
     enum status status;
     char why[WHY_BYTES];
 
+    bool is_left; // nobody uses it any more
     bool is_writing;
     bool is_slow, hangs, has_failed; // it was said
     uint64_t good;                   // step of the last one that is whole; 0: none
@@ -148,6 +150,7 @@ enum status mirror_open(const struct mirror_options *options, struct mirror **re
     mirror->place = place;
     mirror->wait = options->wait;
     place->goes_on = options->goes_on;
+    place->is_again = options->is_again;
     snprintf(place->folder, sizeof(place->folder), "%s", options->folder);
     snprintf(place->run_folder, sizeof(place->run_folder), "%s", options->run_folder);
     snprintf(place->run, sizeof(place->run), "%s", options->run != NULL ? options->run : "");
@@ -164,7 +167,12 @@ enum status mirror_open(const struct mirror_options *options, struct mirror **re
 
 bool mirror_is_of_run(const struct mirror *mirror)
 {
-    return mirror->place != NULL && mirror->place->is_of_run;
+    return mirror->place != NULL && mirror->place->is_of_run && !mirror->is_left;
+}
+
+void mirror_leave(struct mirror *mirror)
+{
+    mirror->is_left = true;
 }
 
 enum status mirror_begin(struct mirror *mirror)
@@ -201,7 +209,7 @@ static bool list_vectors(const struct vault *vault, struct task *task)
 
 void mirror_take(struct mirror *mirror, struct vault *vault)
 {
-    if (mirror->thread == NULL || mirror->is_writing || vault_step(vault) == 0) {
+    if (mirror->thread == NULL || mirror->is_left || mirror->is_writing || vault_step(vault) == 0) {
         return;
     }
     struct task task = {.step = vault_step(vault)};
@@ -302,6 +310,9 @@ bool mirror_destroy(struct mirror *mirror, bool is_over, uint64_t patience_ms)
     if (mirror == NULL || mirror->place == NULL) { // a thread has that
         free(mirror);
         return true;
+    }
+    if (mirror->is_left && patience_ms > LEFT_MS) {
+        patience_ms = LEFT_MS;
     }
     mirror->is_over = is_over;
     if (mirror->thread != NULL &&

@@ -25,6 +25,7 @@ struct mirror_options {
     const char *run_folder; // which says whose mirror it is
     const char *run;        // number of the run, by a launcher; NULL or "": it chooses one
     bool goes_on;           // the run in the run folder
+    bool is_again;          // its coordinator was started again by the launcher of before
     struct slow_disk_wait wait;
 };
 
@@ -39,6 +40,10 @@ bool mirror_is_of_run(const struct mirror *mirror);
 /* The run folder is there, and is this run's: notes whose mirror it is, and gets ready to write.
  * Logs. */
 enum status mirror_begin(struct mirror *mirror);
+
+/* The run goes on without it: nothing is taken from it or written to it any more. Its folder stays
+ * locked until mirror_destroy, which gives the disk little time. */
+void mirror_leave(struct mirror *mirror);
 
 /* The vault has a newer one: has it written, unless the one before is not done yet. */
 void mirror_take(struct mirror *mirror, struct vault *vault);

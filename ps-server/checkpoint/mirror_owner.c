@@ -52,6 +52,13 @@ enum status mirror_owner_write(const char *folder, const struct mirror_owner *ow
     return tree_file_replace(path, tree, JSON_ENSURE_ASCII);
 }
 
+enum status mirror_owner_leave(const char *run_folder)
+{
+    struct mirror_owner owner = {.is_made = false};
+    run_number_choose(owner.run);
+    return mirror_owner_write(run_folder, &owner);
+}
+
 void mirror_owner_forget(void *folder)
 {
     char path[PATH_BYTES];

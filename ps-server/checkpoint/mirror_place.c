@@ -66,11 +66,12 @@ static enum status identify(struct mirror_place *place)
                   place->folder, place->run_folder);
         return STATUS_INVALID;
     }
-    // One that begins gets a number of its own: another one that the run had is stale by then.
+    // One that begins gets a number of its own: another one that the run had is stale by then, and
+    // so is that which a launcher has known since.
     bool begins = !has_some && !is_ours;
     if (place->goes_on && ours.run[0] != '\0' && !begins) {
         snprintf(place->run, sizeof(place->run), "%s", ours.run);
-    } else if (place->run[0] == '\0') {
+    } else if (place->run[0] == '\0' || (place->is_again && ours.run[0] != '\0')) {
         run_number_choose(place->run);
     }
     bool is_known = strcmp(there.run, place->run) == 0;

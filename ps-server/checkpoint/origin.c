@@ -1,4 +1,5 @@
-/* Looks for the checkpoint on a thread of its own, since the disk may hang. */
+/* Looks for the checkpoint in one folder after the other, in each on a thread of its own, since the
+ * disk may hang. */
 #include "ps-server/checkpoint/origin.h"
 
 #include "common/base/log.h"
@@ -12,16 +13,24 @@
 #define NOTES_BYTES 4096
 #define ERROR_BYTES 1024
 
-/* The thread's until it has ended: if that hangs, it has all that it needs. */
+/* In one folder. The thread's until it has ended: if that hangs, it has all that it needs. */
 struct search {
     struct job job;
-    char resume[PATH_BYTES], folder[PATH_BYTES], mirror[PATH_BYTES];
-    struct origin_options options; // of those above
+    char folder[PATH_BYTES];
+    uint64_t step; // of what was found in another folder; 0: nothing was
+    bool was_completed, was_lost;
     struct origin found;
-    bool is_mirrored;     // what was found is in the mirror
+    bool has_some;
     uint32_t passed_over; // checkpoints on the way to it
     enum status status;
     _Atomic uint64_t read_bytes;
+};
+
+/* What was found so far. */
+struct finds {
+    struct origin origin;
+    bool has_some;
+    uint32_t passed_over;
 };
 
 /* `notes` has a line for each checkpoint that was passed over. */
@@ -35,11 +44,10 @@ static void note_passed_over(struct search *search, const char *notes)
     }
 }
 
-/* The newest one in `folder` below a step. */
-static enum status open_below(struct search *search, const char *folder, uint64_t before,
-                              char ret_error[ERROR_BYTES])
+/* The newest one below a step. */
+static enum status open_below(struct search *search, uint64_t before, char ret_error[ERROR_BYTES])
 {
-    const struct checkpoint_place place = {folder, before, &search->read_bytes};
+    const struct checkpoint_place place = {search->folder, before, &search->read_bytes};
     char notes[NOTES_BYTES] = "";
     enum status status = checkpoint_open_before(&place, &search->found.reader, ret_error,
                                                 ERROR_BYTES, notes, sizeof(notes));
@@ -50,7 +58,7 @@ static enum status open_below(struct search *search, const char *folder, uint64_
 static enum status read_part(struct search *search, char ret_error[ERROR_BYTES])
 {
     struct origin *found = &search->found;
-    return job_part_read(checkpoint_job_part(found->reader), search->options.job,
+    return job_part_read(checkpoint_job_part(found->reader), &search->job,
                          checkpoint_step(found->reader), &found->part, ret_error, ERROR_BYTES);
 }
 
@@ -66,7 +74,7 @@ static bool step_back(struct search *search)
 {
     struct checkpoint_reader *last = search->found.reader;
     char error[ERROR_BYTES] = "";
-    if (open_below(search, search->options.resume, checkpoint_step(last), error) != STATUS_OK) {
+    if (open_below(search, checkpoint_step(last), error) != STATUS_OK) {
         return false;
     }
     if (read_part(search, error) != STATUS_OK) {
@@ -80,41 +88,58 @@ static bool step_back(struct search *search)
 
 /* Of the folder that the user has named. A job that was lost between its last checkpoint and its
  * result goes on from the checkpoint before that. */
-static enum status open_named(struct search *search)
+static void search_named(void *data)
 {
+    struct search *search = data;
     char error[ERROR_BYTES] = "";
-    enum status status = open_below(search, search->options.resume, UINT64_MAX, error);
-    if (status != STATUS_OK) {
+    search->status = open_below(search, UINT64_MAX, error);
+    if (search->status != STATUS_OK) {
         log_error("cannot resume: %s", error);
-        return STATUS_INVALID;
+        search->status = STATUS_INVALID;
+        return;
     }
-    status = read_part(search, error);
-    if (status == STATUS_END_OF_DATA && search->options.was_lost && step_back(search)) {
-        status = STATUS_OK;
+    search->status = read_part(search, error);
+    if (search->status == STATUS_END_OF_DATA && search->was_lost && step_back(search)) {
+        search->status = STATUS_OK;
     }
-    return status == STATUS_OK ? status : refuse(search, error);
+    if (search->status != STATUS_OK) {
+        search->status = refuse(search, error);
+    }
+    search->has_some = search->status == STATUS_OK;
 }
 
-/* Of the job's own folder, if there is a whole one: *ret_has_some. A job that was lost between its
- * last checkpoint and its result goes on from the checkpoint before that. */
-static enum status open_own(struct search *search, bool *ret_has_some)
+/* Of the job's own folder, if there is a whole one. A job that was lost between its last checkpoint
+ * and its result goes on from the checkpoint before that. */
+static void search_own(void *data)
 {
-    const struct origin_options *options = &search->options;
+    struct search *search = data;
     char error[ERROR_BYTES] = "";
     uint64_t before = UINT64_MAX;
-    while (open_below(search, options->folder, before, error) == STATUS_OK) {
+    while (open_below(search, before, error) == STATUS_OK) {
         enum status status = read_part(search, error);
         bool is_complete = status == STATUS_END_OF_DATA;
-        *ret_has_some = status == STATUS_OK || !is_complete || options->was_completed;
-        if (*ret_has_some) {
-            return status == STATUS_OK || is_complete ? status : refuse(search, error);
+        if (status == STATUS_OK || !is_complete || search->was_completed) {
+            search->has_some = true;
+            search->status = status == STATUS_OK || is_complete ? status : refuse(search, error);
+            return;
         }
         before = checkpoint_step(search->found.reader);
         checkpoint_reader_close(search->found.reader);
         search->found.reader = NULL;
     }
-    *ret_has_some = false;
-    return STATUS_OK;
+}
+
+/* Of the mirror, if that has a newer one than the job's own folder. */
+static void search_mirror(void *data)
+{
+    struct search *search = data;
+    char error[ERROR_BYTES] = "";
+    if (open_below(search, UINT64_MAX, error) != STATUS_OK) {
+        log_warn("nothing to go on from in --mirror %s: %s", search->folder, error);
+    } else if (checkpoint_step(search->found.reader) > search->step) {
+        search->status = read_part(search, error) == STATUS_OK ? STATUS_OK : refuse(search, error);
+        search->has_some = true;
+    }
 }
 
 void origin_finish(struct origin *origin)
@@ -124,97 +149,79 @@ void origin_finish(struct origin *origin)
     *origin = (struct origin){.reader = NULL};
 }
 
-/* Takes the mirror's newest checkpoint in the place of what was found so far, if it is newer. */
-static enum status take_newer(struct search *search, bool *ret_has_some)
+static uint64_t step_of(const struct origin *origin)
 {
-    char error[ERROR_BYTES] = "";
-    struct origin own = search->found;
-    uint64_t step = own.reader != NULL ? checkpoint_step(own.reader) : 0;
-    search->found = (struct origin){.reader = NULL};
-    if (open_below(search, search->mirror, UINT64_MAX, error) != STATUS_OK) {
-        log_warn("nothing to go on from in --mirror %s: %s", search->mirror, error);
-    } else if (checkpoint_step(search->found.reader) > step) {
-        enum status status = read_part(search, error);
-        if (status != STATUS_OK) {
-            origin_finish(&own);
-            return refuse(search, error);
-        }
-        origin_finish(&own);
-        search->found.written = step;
-        *ret_has_some = search->is_mirrored = true;
-        return STATUS_OK;
-    }
-    origin_finish(&search->found);
-    search->found = own;
-    return STATUS_OK;
+    return origin->reader != NULL ? checkpoint_step(origin->reader) : 0;
 }
 
-/* Opens the newest checkpoint of the run that goes on: in its folder, or in its mirror. */
-static enum status open_newest(struct search *search, bool *ret_has_some)
+/* Has a thread look in a folder, and takes what it finds in the place of what was found so far.
+ * STATUS_IO and STATUS_INTERRUPTED: the thread has the search until the process ends. */
+static enum status look(const struct origin_options *options, const struct slow_disk_wait *wait,
+                        const char *folder, void (*run)(void *data), struct finds *finds)
 {
-    enum status status = open_own(search, ret_has_some);
-    if (status == STATUS_OK && search->mirror[0] != '\0') {
-        status = take_newer(search, ret_has_some);
-    }
-    return status;
-}
-
-static void run_search(void *data)
-{
-    struct search *search = data;
-    bool has_some = false;
-    search->status = search->options.goes_on ? open_newest(search, &has_some) : STATUS_OK;
-    if (search->status == STATUS_OK && !has_some && search->options.resume[0] != '\0') {
-        search->status = open_named(search);
-    }
-}
-
-/* Has the thread do it. STATUS_IO and STATUS_INTERRUPTED: it has not, and has the search until the
- * process ends. */
-static enum status run(struct search *search)
-{
-    const struct slow_disk_work work = {.complaint = "given nothing of the checkpoint in",
-                                        .path = search->options.goes_on ? search->folder
-                                                                        : search->resume,
-                                        .moved = &search->read_bytes,
-                                        .run = run_search,
-                                        .data = search};
-    return slow_disk_await(&search->options.wait, &work);
-}
-
-enum status origin_find(const struct origin_options *options, struct origin *ret_origin)
-{
-    *ret_origin = (struct origin){.reader = NULL};
-    if (!options->goes_on && options->resume[0] == '\0') {
-        return STATUS_OK;
-    }
     struct search *search = calloc(1, sizeof(*search));
     if (search == NULL) {
         return STATUS_NO_MEMORY;
     }
     search->job = *options->job;
-    snprintf(search->resume, sizeof(search->resume), "%s", options->resume);
-    snprintf(search->folder, sizeof(search->folder), "%s", options->folder);
-    snprintf(search->mirror, sizeof(search->mirror), "%s",
-             options->mirror != NULL ? options->mirror : "");
-    search->options = *options;
-    search->options.job = &search->job;
-    search->options.resume = search->resume;
-    search->options.folder = search->folder;
-    enum status status = run(search);
+    snprintf(search->folder, sizeof(search->folder), "%s", folder);
+    search->step = step_of(&finds->origin);
+    search->was_completed = options->was_completed;
+    search->was_lost = options->was_lost;
+    const struct slow_disk_work work = {.complaint = "given nothing of the checkpoint in",
+                                        .path = search->folder,
+                                        .moved = &search->read_bytes,
+                                        .run = run,
+                                        .data = search};
+    enum status status = slow_disk_await(wait, &work);
     if (slow_disk_is_given_up(status)) {
-        return status; // which leaves it to the thread
+        return status;
     }
     status = status == STATUS_OK ? search->status : status;
-    if (status == STATUS_OK) {
-        search->found.part.resume.passed_over = search->passed_over;
-        if (search->found.reader != NULL && !search->is_mirrored) {
-            search->found.written = checkpoint_step(search->found.reader);
-        }
-        *ret_origin = search->found;
+    finds->passed_over += search->passed_over;
+    if (status == STATUS_OK && search->has_some) {
+        origin_finish(&finds->origin);
+        finds->origin = search->found;
+        finds->has_some = true;
     } else {
         origin_finish(&search->found);
     }
     free(search);
+    return status;
+}
+
+/* Of the run that goes on: the newer one of those in its folder and in its mirror. */
+static enum status look_for_newest(const struct origin_options *options, struct finds *finds)
+{
+    enum status status = look(options, &options->wait, options->folder, search_own, finds);
+    uint64_t written = step_of(&finds->origin);
+    finds->origin.written = written;
+    if (status != STATUS_OK || options->mirror == NULL || options->mirror[0] == '\0') {
+        return status;
+    }
+    status = look(options, &options->mirror_wait, options->mirror, search_mirror, finds);
+    finds->origin.written = written;
+    if (status == STATUS_IO && options->may_lack_mirror) {
+        finds->origin.lacks_mirror = true;
+        return STATUS_OK;
+    }
+    return status;
+}
+
+enum status origin_find(const struct origin_options *options, struct origin *ret_origin)
+{
+    struct finds finds = {.has_some = false};
+    enum status status = options->goes_on ? look_for_newest(options, &finds) : STATUS_OK;
+    bool lacks_mirror = finds.origin.lacks_mirror;
+    if (status == STATUS_OK && !finds.has_some && options->resume[0] != '\0') {
+        status = look(options, &options->wait, options->resume, search_named, &finds);
+        finds.origin.written = step_of(&finds.origin);
+        finds.origin.lacks_mirror = lacks_mirror;
+    }
+    if (status != STATUS_OK) {
+        origin_finish(&finds.origin);
+    }
+    finds.origin.part.resume.passed_over = finds.passed_over;
+    *ret_origin = finds.origin;
     return status;
 }

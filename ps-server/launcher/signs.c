@@ -110,6 +110,13 @@ void signs_ending(struct signs *signs)
     }
 }
 
+void signs_recorded(struct signs *signs)
+{
+    if (signs->fd >= 0) {
+        (void)say(signs, "recorded\n");
+    }
+}
+
 void signs_end(struct signs *signs)
 {
     if (signs->fd >= 0) {

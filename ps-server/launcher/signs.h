@@ -11,6 +11,7 @@
  *     renewed 7      the launcher has told of ends in its first 7 lines: the job goes on without
  *                    those processes
  *     ending         the job ends: whoever is started again now comes too late
+ *     recorded       the run folder says how the job has ended, and nothing more is written there
  *
  * Without a launcher (--launcher-fd) the pipe is closed after the first. A sign is left out if it
  * would have to wait: the reader may be stopped. */
@@ -57,6 +58,10 @@ void signs_renewed(struct signs *signs, uint32_t heard);
 
 /* The job ends. As signs_training. */
 void signs_ending(struct signs *signs);
+
+/* The run folder is complete. Once, at the end. Does not log: if nobody hears it, a launcher whose
+ * coordinator the kernel holds does not trust the folder. */
+void signs_recorded(struct signs *signs);
 
 void signs_end(struct signs *signs); // begun or not, with fd -1
 

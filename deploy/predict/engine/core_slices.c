@@ -28,12 +28,13 @@ static void wait_first(struct cores *cores, struct machine *machine, uint32_t ru
     queue->first = runner + 1;
 }
 
-/* What others have put out of the caches since a thread that computes had its core. It fetches that
- * again, on whichever core it goes on: kernels leave a thread the core that it had if they can. */
+/* What others have put out of the caches since a thread that computes had its core, by messages as
+ * by computing. It fetches that again, on whichever core it goes on: kernels leave a thread the
+ * core that it had if they can. */
 static double refill_s(const struct cores *cores, const struct machine *machine,
                        const struct runner *runner)
 {
-    double others_s = machine->computed[runner->core] - runner->seen;
+    double others_s = machine->worked[runner->core] - runner->seen;
     double share = others_s < cores->share.slice_s ? others_s / cores->share.slice_s : 1;
     return cores->share.refill_s * share;
 }
@@ -43,7 +44,7 @@ static void hold(struct cores *cores, struct machine *machine, uint32_t core, ui
     struct runner *runner = &cores->runners[index];
     if (core_computes(index)) {
         runner->left += refill_s(cores, machine, runner);
-        runner->seen = machine->computed[core];
+        runner->seen = machine->worked[core];
     }
     machine->holders[core] = index + 1;
     runner->core = core;
@@ -102,9 +103,9 @@ static void serve(struct cores *cores, struct machine *machine, double now)
             uint32_t index = machine->holders[i] - 1;
             cores->runners[index].left -= passed_s * core_lane(machine, index)->rate;
             cores->runners[index].used += passed_s;
+            machine->worked[i] += passed_s;
             if (core_computes(index)) {
-                machine->computed[i] += passed_s;
-                cores->runners[index].seen = machine->computed[i];
+                cores->runners[index].seen = machine->worked[i];
             }
         }
     }
@@ -186,8 +187,8 @@ enum status core_slices_allocate(struct cores *cores, uint32_t processes)
         machine->holder_count = (uint32_t)(machine->cores < most ? machine->cores : most);
         if (machine->holder_count > 0) {
             machine->holders = calloc(machine->holder_count, sizeof(*machine->holders));
-            machine->computed = calloc(machine->holder_count, sizeof(*machine->computed));
-            if (machine->holders == NULL || machine->computed == NULL) {
+            machine->worked = calloc(machine->holder_count, sizeof(*machine->worked));
+            if (machine->holders == NULL || machine->worked == NULL) {
                 return STATUS_NO_MEMORY;
             }
         }

@@ -21,7 +21,7 @@ struct runner {
     // With slices:
     double left;     // of its first item, seconds of a core
     double used;     // of its slice
-    double seen;     // of `computed` of its core, when it lost that
+    double seen;     // of `worked` of its core, when it lost that
     uint32_t core;   // that it has, or had last
     uint32_t behind; // who waits behind it, runner + 1; 0: nobody
 };
@@ -53,7 +53,7 @@ struct machine {
     uint32_t busy, computing; // threads with work, and those of them that compute
     struct lane lanes[LANES];
     uint32_t *holders; // with slices: who has each core, runner + 1; 0: nobody; owned
-    double *computed;  // (holder_count): seconds that threads have computed on it; owned
+    double *worked;    // (holder_count): seconds that threads have had it; owned
     uint32_t holder_count;
     struct queue queues[LANES];
     uint32_t next; // the lane, or the core, that has the first work

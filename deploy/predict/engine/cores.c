@@ -196,7 +196,7 @@ void cores_destroy(struct cores *cores)
         free(cores->machines[i].lanes[LANE_COMPUTE].running);
         free(cores->machines[i].lanes[LANE_OTHERS].running);
         free(cores->machines[i].holders);
-        free(cores->machines[i].computed);
+        free(cores->machines[i].worked);
     }
     free(cores->homes);
     free(cores->runners);

@@ -15,9 +15,8 @@
  * while others wait, for a slice at most. Threads that do not compute go before those that do, and
  * with `messages_first` they do not wait for the end of a slice either. Threads of one kind wait in
  * a queue. A free core takes the first thread that waits, whichever core that had before. A thread
- * that computes and gets a core back takes `refill_s` longer if others have computed there for a
- * slice or more in between, and in proportion if they have for less. That takes the place of
- * `turns`.
+ * that computes and gets a core back takes `refill_s` longer if others have had it for a slice or
+ * more in between, and in proportion if for less. That takes the place of `turns`.
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores, and
  * knows no slices. */

@@ -115,11 +115,39 @@ static void computing_is_slower_beside_others_with_codes_too(void **state)
     check_near(calibration.costs.crowding, 1.2);
 }
 
-/* A run of several workers on one core, who compute so much longer than one worker alone does. */
+/* Of each core messages have a half of a slice, and computing takes a fifth longer besides. */
+static void what_messages_put_out_of_caches_is_not_crowding(void **state)
+{
+    (void)state;
+    struct calibration_run *const runs[] = {&local, &plain};
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "tcp", "none", 2 * BYTES);
+    struct observed_cores *cores = &plain.observation.cores;
+    cores->workers.messages_s = 0.2 * SLICE_S;
+    cores->workers.others_s = 0.1 * SLICE_S;
+    cores->servers.others_s = 0.4 * SLICE_S;
+    cores->workers.compute_s = 1.2 * (ALONE_S + 0.5 * 0.1 * SLICE_S);
+    cores->busy = cores->workers.compute_s / cores->step_s + 1;
+    memset(&calibration, 0, sizeof(calibration));
+    calibration.costs.slice_s = SLICE_S;
+    calibration.costs.refill_s = 0.1 * SLICE_S;
+    calibration_take_crowding(runs, 2, &local, &calibration);
+    check_near(calibration.costs.crowding, 1.2);
+}
+
+static void take_messages_away(struct calibration_run *run)
+{
+    run->observation.cores.servers.processes = 0;
+    run->observation.cores.workers.others_s = 0;
+}
+
+/* A run of several workers on one core, who compute so much longer than one worker alone does, and
+ * whose messages take no time. */
 static void set_crowded(uint32_t workers, double alone_s, double longer_s)
 {
     set_run(&local, 1, "none", "none", 0);
     set_run(&plain, workers, "shm", "none", 0);
+    take_messages_away(&plain);
     plain.hosts[0].cores = 1;
     local.observation.cores.workers.compute_s = alone_s;
     plain.observation.cores.workers.compute_s = alone_s + longer_s;
@@ -147,6 +175,18 @@ static void where_slices_are_known_turns_have_a_time_each(void **state)
     assert_true(calibration.costs.refill_s == 0);
 }
 
+/* Two workers, whose messages interrupt each of them for a tenth of a slice: between two turns of
+ * one the other has had 0.5 of a slice, and messages 0.1. */
+static void messages_put_out_of_caches_what_turns_do(void **state)
+{
+    (void)state;
+    struct calibration_run *const runs[] = {&local, &plain};
+    set_crowded(2, 0.36 * SLICE_S, 0.14 * SLICE_S);
+    plain.observation.cores.workers.others_s = 0.1 * SLICE_S;
+    take_turns(runs, 2, SLICE_S, 1.25);
+    check_near(calibration.costs.refill_s, 0.2 * SLICE_S);
+}
+
 /* With a larger batch, whose steps are two slices long, and not of the batch that costs are of. */
 static void long_steps_show_what_turns_cost(void **state)
 {
@@ -155,6 +195,7 @@ static void long_steps_show_what_turns_cost(void **state)
     set_crowded(2, 0.4 * SLICE_S, 0);
     set_run(&coded, 1, "none", "none", 0);
     set_run(&longer, 2, "shm", "none", 0);
+    take_messages_away(&longer);
     longer.hosts[0].cores = 1;
     longer.batch = coded.batch = local.batch + 1;
     coded.observation.cores.workers.compute_s = 1.9 * SLICE_S;
@@ -256,7 +297,9 @@ int main(void)
         cmocka_unit_test(runs_that_wait_for_links_do_not_show_what_others_take),
         cmocka_unit_test(runs_are_compared_with_those_next_to_them),
         cmocka_unit_test(a_machine_that_gets_slower_or_quicker_is_disturbed),
+        cmocka_unit_test(what_messages_put_out_of_caches_is_not_crowding),
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
+        cmocka_unit_test(messages_put_out_of_caches_what_turns_do),
         cmocka_unit_test(long_steps_show_what_turns_cost),
         cmocka_unit_test(where_slices_are_not_known_turns_are_a_factor),
         cmocka_unit_test(turns_are_found_besides_crowding),

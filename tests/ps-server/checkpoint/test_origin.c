@@ -13,15 +13,41 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 
 #define FLOATS UINT64_C(8)
 
+static const char *hanging; // folder whose disk hangs; NULL: none does
+static sem_t go;            // nobody says so: what hangs does so until the process ends
+
+// NOLINTBEGIN(readability-identifier-naming): the linker's names.
+enum status __real_checkpoint_open_before(const struct checkpoint_place *place,
+                                          struct checkpoint_reader **ret_reader, char *ret_error,
+                                          size_t error_size, char *ret_notes, size_t notes_size);
+enum status __wrap_checkpoint_open_before(const struct checkpoint_place *place,
+                                          struct checkpoint_reader **ret_reader, char *ret_error,
+                                          size_t error_size, char *ret_notes, size_t notes_size);
+// NOLINTEND(readability-identifier-naming)
+
+enum status __wrap_checkpoint_open_before(const struct checkpoint_place *place,
+                                          struct checkpoint_reader **ret_reader, char *ret_error,
+                                          size_t error_size, char *ret_notes, size_t notes_size)
+{
+    if (hanging != NULL && strcmp(place->folder, hanging) == 0) {
+        sem_wait(&go);
+    }
+    return __real_checkpoint_open_before(place, ret_reader, ret_error, error_size, ret_notes,
+                                         notes_size);
+}
+
 /* A ring of two with two folders. */
 struct run {
     char *folder, *mirror;
     struct job job;
+    bool may_lack_mirror;
+    struct slow_disk_wait wait;
     struct origin origin;
 };
 
@@ -56,7 +82,9 @@ static void write_checkpoint(const struct job *job, const char *folder, uint64_t
 
 static void open_run(struct run *run)
 {
-    *run = (struct run){.folder = temp_folder_create(), .mirror = temp_folder_create()};
+    *run = (struct run){.folder = temp_folder_create(),
+                        .mirror = temp_folder_create(),
+                        .wait = {.warn_s = 60, .fail_s = 60}};
     run->job = sample_job_resolved(SAMPLE_JOB("mode=ring", "batch=5", NULL));
 }
 
@@ -66,8 +94,10 @@ static enum status look(struct run *run, const char *resume)
                                            .resume = resume,
                                            .folder = run->folder,
                                            .mirror = run->mirror,
+                                           .may_lack_mirror = run->may_lack_mirror,
                                            .goes_on = true,
-                                           .wait = {.warn_s = 60, .fail_s = 60}};
+                                           .wait = run->wait,
+                                           .mirror_wait = run->wait};
     return origin_find(&options, &run->origin);
 }
 
@@ -164,6 +194,51 @@ static void a_mirror_of_a_job_with_other_options_is_refused_by_name(void **state
     close_run(&run);
 }
 
+/* It is as if there were none, where a launcher has started the coordinator again. */
+static void a_mirror_whose_disk_hangs_is_named_and_may_be_lacking(void **state)
+{
+    (void)state;
+    static struct run run;
+    open_run(&run);
+    write_checkpoint(&run.job, run.folder, 5);
+    write_checkpoint(&run.job, run.mirror, 7);
+    run.wait = (struct slow_disk_wait){.warn_s = 0.25, .fail_s = 0.5};
+    sem_init(&go, 0, 0);
+    hanging = run.mirror;
+    captured_log_begin();
+    assert_int_equal(look(&run, ""), STATUS_IO);
+    run.may_lack_mirror = true;
+    enum status status = look(&run, "");
+    const char *log = captured_log_end();
+    hanging = NULL;
+    assert_int_equal(status, STATUS_OK);
+    assert_true(run.origin.lacks_mirror);
+    assert_int_equal(checkpoint_step(run.origin.reader), 5);
+    assert_int_equal(run.origin.written, 5);
+    const char *hangs = strstr(log, "the disk hangs: it has given nothing of the checkpoint in");
+    assert_non_null(hangs);
+    assert_non_null(strstr(hangs, run.mirror));
+    assert_null(strstr(log, run.folder));
+    close_run(&run);
+}
+
+/* It has what the job needs. */
+static void a_run_folder_whose_disk_hangs_is_an_error(void **state)
+{
+    (void)state;
+    static struct run run;
+    open_run(&run);
+    run.may_lack_mirror = true;
+    run.wait = (struct slow_disk_wait){.warn_s = 0.25, .fail_s = 0.5};
+    sem_init(&go, 0, 0);
+    hanging = run.folder;
+    captured_log_begin();
+    assert_int_equal(look(&run, ""), STATUS_IO);
+    hanging = NULL;
+    assert_non_null(strstr(captured_log_end(), run.folder));
+    close_run(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +246,9 @@ int main(void)
         cmocka_unit_test_teardown(a_mirror_before_its_first_copy_is_said, captured_log_drop),
         cmocka_unit_test(before_what_resume_names),
         cmocka_unit_test_teardown(a_damaged_copy_is_passed_over, captured_log_drop),
+        cmocka_unit_test_teardown(a_mirror_whose_disk_hangs_is_named_and_may_be_lacking,
+                                  captured_log_drop),
+        cmocka_unit_test_teardown(a_run_folder_whose_disk_hangs_is_an_error, captured_log_drop),
         cmocka_unit_test_teardown(a_mirror_of_a_job_with_other_options_is_refused_by_name,
                                   captured_log_drop),
     };

@@ -96,10 +96,12 @@ static void that_the_job_trains_and_that_it_ends_is_said_once(void **state)
     signs_training(&signs);
     signs_ending(&signs);
     signs_ending(&signs);
-    expect_said("e\ntraining\nending\n");
+    signs_recorded(&signs);
+    expect_said("e\ntraining\nending\nrecorded\n");
     signs_end(&signs);
     signs_training(&signs); // nobody listens
     signs_ending(&signs);
+    signs_recorded(&signs);
 }
 
 static void how_much_of_the_launcher_was_heard_is_said_once(void **state)

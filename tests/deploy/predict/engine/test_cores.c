@@ -277,7 +277,7 @@ static void who_gets_a_core_back_fills_its_caches_again(void **state)
     cores_destroy(cores);
 }
 
-/* One that computes for a fifth of a slice puts out a fifth, and messages nothing. */
+/* Who has the core for a fifth of a slice puts out a fifth, also with messages. */
 static void short_work_of_others_leaves_most_of_the_caches(void **state)
 {
     (void)state;
@@ -287,11 +287,11 @@ static void short_work_of_others_leaves_most_of_the_caches(void **state)
     give(cores, 0, 0, CORES_COMPUTE, 1.5);
     give(cores, 0.5, 0, CORES_MESSAGES, 0.5);
     expect_end(cores, 0, 1);
-    expect_end(cores, 0, 2);
-    give(cores, 2, 1, CORES_COMPUTE, 0.1); // behind 1.5 of the other: 0.1 more
-    expect_end(cores, 1, 2.2);
-    give(cores, 3, 0, CORES_COMPUTE, 1);
-    expect_end(cores, 0, 4.02);
+    expect_end(cores, 0, 2.05);            // messages had half a slice
+    give(cores, 3, 1, CORES_COMPUTE, 0.1); // behind two slices of the other: 0.1 more
+    expect_end(cores, 1, 3.2);
+    give(cores, 4, 0, CORES_COMPUTE, 1);
+    expect_end(cores, 0, 5.02);
     cores_destroy(cores);
 }
 
