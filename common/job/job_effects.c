@@ -217,7 +217,7 @@ static const struct effect *find(const char *name)
     return NULL;
 }
 
-static const struct job *job_at(const struct job_list *jobs, size_t index)
+const struct job *job_list_at(const struct job_list *jobs, size_t index)
 {
     const void *at = (const char *)jobs->first + index * jobs->stride;
     return at;
@@ -228,9 +228,9 @@ static const struct job *find_useless(const char *name, const struct job_list *j
 {
     bool is_ours = is_one_of(name, ours);
     for (size_t i = 0; i < jobs->count && is_ours; i++) {
-        is_ours = job_is_external(job_at(jobs, i));
+        is_ours = job_is_external(job_list_at(jobs, i));
     }
-    return is_ours ? job_at(jobs, 0) : NULL;
+    return is_ours ? job_list_at(jobs, 0) : NULL;
 }
 
 enum status job_check_effect(const char *name, const struct job_list *jobs, char *ret_error,
@@ -247,7 +247,7 @@ enum status job_check_effect(const char *name, const struct job_list *jobs, char
         return STATUS_INVALID;
     }
     for (size_t i = 0; i < jobs->count && !acts; i++) {
-        acts = effect->is_in(job_at(jobs, i));
+        acts = effect->is_in(job_list_at(jobs, i));
     }
     if (acts) {
         return STATUS_OK;

@@ -19,6 +19,8 @@ struct job_list {
     size_t count, stride;
 };
 
+const struct job *job_list_at(const struct job_list *jobs, size_t index);
+
 /* Checks the options that options_parse was given. `asked` has their values: one that asks for
  * nothing, such as --compress none, is fine anywhere. STATUS_INVALID with a sentence. */
 enum status job_check_effects(const struct option_program *program, const struct job *asked,

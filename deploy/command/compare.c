@@ -8,6 +8,7 @@
 #include "common/options/log_level.h"
 #include "deploy/command/commands.h"
 #include "deploy/command/compare_predictions.h"
+#include "deploy/command/series_mirror.h"
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
@@ -117,6 +118,12 @@ static void add_undisturbed(struct comparison *comparison)
     }
 }
 
+static struct job_list jobs_of(const struct comparison *comparison)
+{
+    return (struct job_list){&comparison->cells[0].job, comparison->cell_count,
+                             sizeof(comparison->cells[0])};
+}
+
 /* Crosses the lists with the job, which becomes one of the program if there is one. */
 static enum status make_cells(struct comparison *comparison, const struct option_program *program,
                               struct job *job, const struct grid_lists *lists,
@@ -132,8 +139,7 @@ static enum status make_cells(struct comparison *comparison, const struct option
     if (status != STATUS_OK) {
         return status;
     }
-    const struct job_list jobs = {&comparison->cells[0].job, comparison->cell_count,
-                                  sizeof(comparison->cells[0])};
+    const struct job_list jobs = jobs_of(comparison);
     return job_check_effects(program, &asked, &jobs, error, OPTION_ERROR_BYTES);
 }
 
@@ -172,6 +178,14 @@ static enum status open_predictions(struct comparison *comparison,
     options->has_hosts = host_options_name_hosts(&comparison->session.hosts);
     options->has_keys = !comparison->session.options.security.insecure;
     return compare_predictions_open(options, program, &comparison->predictions);
+}
+
+static enum status check_runs(const struct comparison *comparison, const struct job *job)
+{
+    const struct launcher_options *options = &comparison->session.options;
+    const struct job_list jobs = jobs_of(comparison);
+    enum status status = series_mirror_check(options, &jobs);
+    return status == STATUS_OK ? launch_check(&options->security, job) : status;
 }
 
 static enum status parse(int argc, char **argv, struct comparison *comparison, bool *ret_is_done)
@@ -240,7 +254,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         goto refuse;
     }
-    return launch_check(&comparison->session.options.security, &job);
+    return check_runs(comparison, &job);
 refuse:
     log_error("%s", error);
     return status;
@@ -249,8 +263,10 @@ refuse:
 static enum exit_code run_cell(struct comparison *comparison, size_t index)
 {
     const struct grid_cell *cell = &comparison->cells[index];
-    char folder[LAUNCH_PATH_MAX];
-    snprintf(folder, sizeof(folder), "%s/%s", comparison->session.options.out, cell->name);
+    const struct launcher_options *options = &comparison->session.options;
+    char folder[LAUNCH_PATH_MAX], mirror[LAUNCH_MIRROR_BYTES];
+    snprintf(folder, sizeof(folder), "%s/%s", options->out, cell->name);
+    series_mirror_of_run(options, &cell->job, cell->name, mirror);
     printf("\n[%zu/%zu] %s\n", index + 1, comparison->cell_count, cell->name);
     fflush(stdout);
     if (session_make_folder(&comparison->session, folder, FOLDER_LOGS_NAME) != STATUS_OK) {
@@ -259,9 +275,11 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
     struct launch_options launch = {
         .job = &cell->job,
         .folder = folder,
-        .port = comparison->session.options.port,
+        .mirror = mirror,
+        .port = options->port,
+        .restarts = options->restarts,
         .security = &comparison->session.security,
-        .log_level = log_level_choices[comparison->session.options.log_level].name,
+        .log_level = log_level_choices[options->log_level].name,
         .shows_progress = true,
         .program = comparison->session.program,
     };
@@ -300,6 +318,10 @@ static enum status begin(struct comparison *comparison)
         preflight_try(&comparison->session.preflight, &comparison->cells[i].job);
     }
     status = session_end_preflight(&comparison->session, NULL);
+    if (status == STATUS_OK) {
+        const struct job_list jobs = jobs_of(comparison);
+        session_warn_of_restarts(&comparison->session, &jobs);
+    }
     return status == STATUS_OK ? session_open_page(&comparison->session) : status;
 }
 

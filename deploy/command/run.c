@@ -116,12 +116,8 @@ static enum exit_code run(struct session *session, const struct job *job)
     if (status != STATUS_OK) {
         return session_exit_code(status);
     }
-    if (options->restarts > 0 && job->checkpoint_every.kind == CHECKPOINT_NEVER &&
-        options->mirror[0] == '\0' && session->program == NULL) { // which keeps its own
-        log_warn(
-            "without --checkpoint-every a job that has to be started again begins at its first "
-            "step");
-    }
+    const struct job_list jobs = {job, 1, sizeof(*job)};
+    session_warn_of_restarts(session, &jobs);
     const struct launch_options launch = {
         .job = job,
         .folder = options->out,

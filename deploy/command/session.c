@@ -213,6 +213,22 @@ enum status session_open_page(struct session *session)
     return STATUS_OK;
 }
 
+void session_warn_of_restarts(const struct session *session, const struct job_list *jobs)
+{
+    const struct launcher_options *options = &session->options;
+    if (options->restarts == 0 || options->mirror[0] != '\0' ||
+        session->program != NULL) { // which keeps its own
+        return;
+    }
+    for (size_t i = 0; i < jobs->count; i++) {
+        if (job_list_at(jobs, i)->checkpoint_every.kind == CHECKPOINT_NEVER) {
+            log_warn("without --checkpoint-every a job that has to be started again begins at its "
+                     "first step");
+            return;
+        }
+    }
+}
+
 void session_close(struct session *session)
 {
     series_page_destroy(session->page);

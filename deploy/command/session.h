@@ -7,6 +7,7 @@
 #include "common/base/signals.h"
 #include "common/base/status.h"
 #include "common/job/job.h"
+#include "common/job/job_effects.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
 #include "deploy/hosts/host_options.h"
@@ -57,6 +58,9 @@ enum status session_make_folder(struct session *session, const char *folder, con
 
 /* With --dashboard: serves a page of the runs in the folder, and prints its address. */
 enum status session_open_page(struct session *session);
+
+/* With --restarts: warns if a job among these has nothing to go on from. */
+void session_warn_of_restarts(const struct session *session, const struct job_list *jobs);
 
 void session_close(struct session *session); // zeroed is fine
 

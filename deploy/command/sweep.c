@@ -9,6 +9,7 @@
 #include "common/job/job_options.h"
 #include "common/options/log_level.h"
 #include "deploy/command/commands.h"
+#include "deploy/command/series_mirror.h"
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
@@ -55,12 +56,17 @@ struct sweep {
     char command[COMMAND_TEXT_BYTES];
 };
 
+static struct job_list jobs_of(const struct sweep *sweep)
+{
+    const struct sweep_plan *plan = &sweep->plan;
+    return (struct job_list){&plan->runs[0].job, plan->count, sizeof(plan->runs[0])};
+}
+
 /* Refuses options, axes included, that have no effect in any run. */
 static enum status check_effects(const struct sweep *sweep, const struct option_program *program,
                                  const struct job *asked, char error[OPTION_ERROR_BYTES])
 {
-    const struct sweep_plan *plan = &sweep->plan;
-    const struct job_list jobs = {&plan->runs[0].job, plan->count, sizeof(plan->runs[0])};
+    const struct job_list jobs = jobs_of(sweep);
     enum status status = job_check_effects(program, asked, &jobs, error, OPTION_ERROR_BYTES);
     for (size_t i = 0; i < sweep->arguments.axis_count && status == STATUS_OK; i++) {
         char name[sizeof(sweep->arguments.names[0])];
@@ -184,6 +190,8 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     if (status != STATUS_OK) {
         goto refuse;
     }
+    const struct job_list jobs = jobs_of(sweep);
+    status = series_mirror_check(&sweep->session.options, &jobs);
     for (size_t i = 0; i < sweep->plan.count && status == STATUS_OK; i++) {
         status = launch_check(&sweep->session.options.security, &sweep->plan.runs[i].job);
     }
@@ -205,10 +213,12 @@ static void forget_summary(struct sweep *sweep, size_t index)
 static enum exit_code run_one(struct sweep *sweep, size_t index)
 {
     const struct sweep_run *run = &sweep->plan.runs[index];
-    char folder[PATH_BYTES];
-    snprintf(folder, sizeof(folder), "%s/%s", sweep->session.options.out, run->name);
+    const struct launcher_options *options = &sweep->session.options;
+    char folder[PATH_BYTES], mirror[LAUNCH_MIRROR_BYTES];
+    snprintf(folder, sizeof(folder), "%s/%s", options->out, run->name);
+    series_mirror_of_run(options, &run->job, run->name, mirror);
     forget_summary(sweep, index);
-    if (folder_remove_run(folder) != STATUS_OK) { // of a run without a result
+    if (series_mirror_remove_run(folder, mirror) != STATUS_OK) { // of a run without a result
         return EXIT_FAILED;
     }
     if (session_make_folder(&sweep->session, folder, FOLDER_LOGS_NAME) != STATUS_OK) {
@@ -217,14 +227,16 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     const struct launch_options launch = {
         .job = &run->job,
         .folder = folder,
-        .port = sweep->session.options.port,
+        .mirror = mirror,
+        .port = options->port,
+        .restarts = options->restarts,
         .security = &sweep->session.security,
-        .log_level = log_level_choices[sweep->session.options.log_level].name,
+        .log_level = log_level_choices[options->log_level].name,
         .shows_progress = false,
         .program = sweep->session.program,
     };
     enum exit_code code = launch_job(&sweep->session.launcher, &launch);
-    sweep->summaries[index] = sweep_read_run(sweep->session.options.out, run->name);
+    sweep->summaries[index] = sweep_read_run(options->out, run->name);
     return code;
 }
 
@@ -319,6 +331,8 @@ static enum status begin_sweep(struct sweep *sweep)
     if (status != STATUS_OK) {
         return status;
     }
+    const struct job_list jobs = jobs_of(sweep);
+    session_warn_of_restarts(session, &jobs);
     status = open_summaries(sweep);
     return status == STATUS_OK ? session_open_page(session) : status;
 }

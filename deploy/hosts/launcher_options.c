@@ -42,6 +42,16 @@ static const struct option rows[] = {
      .help = "least severe lines in the logs"},
 };
 
+#define RESTARTS_ROW                                                                             \
+    {                                                                                            \
+        .name = "restarts", FIELD(U32, restarts), .fallback = "0", OPTION_RANGE(0, 1000),        \
+        .metavar = "COUNT",                                                                      \
+        .help =                                                                                  \
+            "how often what was lost is started again, soon at first, and after longer each "    \
+            "time if losses follow quickly: a worker or the coordinator, where the job goes on " \
+            "without it; otherwise the whole job, from its newest checkpoint"                    \
+    }
+
 static const struct option run_rows[] = {
     {.name = "resume",
      FIELD(TEXT, resume),
@@ -63,14 +73,7 @@ static const struct option run_rows[] = {
              "removed when the command ends. A coordinator that is started again (--restarts, "
              "--resume auto) goes on from it, if it is newer than the newest checkpoint. Removed "
              "when the job is completed"},
-    {.name = "restarts",
-     FIELD(U32, restarts),
-     .fallback = "0",
-     OPTION_RANGE(0, 1000),
-     .metavar = "COUNT",
-     .help = "how often what was lost is started again, soon at first, and after longer each time "
-             "if losses follow quickly: a worker or the coordinator, where the job goes on without "
-             "it; otherwise the whole job, from its newest checkpoint"},
+    RESTARTS_ROW,
     LIVE_OPTION_ROWS(launcher_options),
     {.name = "health-port",
      FIELD(U32, health_port),
@@ -95,6 +98,16 @@ struct option_set launcher_run_option_set(struct launcher_options *options)
 }
 
 static const struct option series_rows[] = {
+    {.name = "mirror",
+     FIELD(TEXT, mirror),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "FOLDER|memory",
+     .help = "write the copies that --on-loss redeal keeps in memory to a folder, too, as ringside "
+             "run does: each run to one of its own, FOLDER/RUN or one in /dev/shm. A coordinator "
+             "that is started again (--restarts) goes on from there. Runs that have no such copies "
+             "have no mirror"},
+    RESTARTS_ROW,
     {.name = "dashboard",
      FIELD(TEXT, dashboard),
      .fallback = "",

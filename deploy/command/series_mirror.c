@@ -1,0 +1,161 @@
+/* Checks, names and removes the mirrors of a series of runs. */
+#include "deploy/command/series_mirror.h"
+
+#include "common/base/folder_lock.h"
+#include "common/base/log.h"
+#include "common/base/new_file.h"
+#include "common/checkpoint/step_folders.h"
+#include "common/job/checkpoints.h"
+#include "deploy/system/folder.h"
+
+#include <jansson.h>
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_NAME      "mirror.json" // in a run folder and in its mirror, with the same number
+#define RUN_NAME_BYTES 128           // of a run's folder
+#define PATH_BYTES     (FOLDER_LOCK_PATH_MAX + 32)
+
+static bool may_have_one(const struct job_list *jobs, size_t index, char error[OPTION_ERROR_BYTES])
+{
+    return checkpoints_check_mirror(job_list_at(jobs, index), error, OPTION_ERROR_BYTES) ==
+           STATUS_OK;
+}
+
+/* How many runs have none for this reason; 0 if one before `first` is among them. */
+static size_t count_left_out(const struct job_list *jobs, size_t first, const char *reason)
+{
+    char other[OPTION_ERROR_BYTES];
+    size_t count = 0;
+    for (size_t i = 0; i < jobs->count; i++) {
+        bool is_such = !may_have_one(jobs, i, other) && strcmp(other, reason) == 0;
+        if (is_such && i < first) {
+            return 0;
+        }
+        count += is_such;
+    }
+    return count;
+}
+
+static void say_left_out(const struct job_list *jobs)
+{
+    char reason[OPTION_ERROR_BYTES];
+    for (size_t i = 0; i < jobs->count; i++) {
+        size_t count = may_have_one(jobs, i, reason) ? 0 : count_left_out(jobs, i, reason);
+        if (count > 0) {
+            printf("no mirror for %zu of %zu runs: %s\n", count, jobs->count, reason);
+        }
+    }
+    fflush(stdout);
+}
+
+enum status series_mirror_check(const struct launcher_options *options, const struct job_list *jobs)
+{
+    char error[OPTION_ERROR_BYTES];
+    size_t served = 0;
+    if (options->mirror[0] == '\0') {
+        return STATUS_OK;
+    }
+    while (served < jobs->count && !may_have_one(jobs, served, error)) {
+        served++;
+    }
+    enum status status =
+        launcher_check_mirror(options, job_list_at(jobs, served < jobs->count ? served : 0));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (strlen(options->mirror) + RUN_NAME_BYTES >= LAUNCH_MIRROR_BYTES) {
+        log_error("--mirror has %zu bytes, and at most %d are left by the names of runs",
+                  strlen(options->mirror), LAUNCH_MIRROR_BYTES - RUN_NAME_BYTES - 1);
+        return STATUS_INVALID;
+    }
+    say_left_out(jobs);
+    return STATUS_OK;
+}
+
+void series_mirror_of_run(const struct launcher_options *options, const struct job *job,
+                          const char *name, char ret_mirror[LAUNCH_MIRROR_BYTES])
+{
+    char error[OPTION_ERROR_BYTES];
+    bool has_own = options->mirror[0] != '\0' && !launcher_mirror_is_memory(options->mirror);
+    ret_mirror[0] = '\0';
+    if (options->mirror[0] != '\0' &&
+        checkpoints_check_mirror(job, error, sizeof(error)) == STATUS_OK) {
+        snprintf(ret_mirror, LAUNCH_MIRROR_BYTES, "%s%s%s", options->mirror, has_own ? "/" : "",
+                 has_own ? name : "");
+    }
+}
+
+/* ==========================================================================================
+ * Removing
+ * ========================================================================================== */
+
+/* The caller releases it; NULL if there is none. */
+static json_t *read_owner(const char *folder)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/" FILE_NAME, folder);
+    FILE *file = new_file_read(path);
+    json_t *owner = file != NULL ? json_loadf(file, 0, NULL) : NULL;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return owner;
+}
+
+static bool is_of_run(const char *run_folder, const char *mirror)
+{
+    json_t *run = read_owner(run_folder), *owner = read_owner(mirror);
+    const char *ours = json_string_value(json_object_get(run, "run"));
+    const char *there = json_string_value(json_object_get(owner, "run"));
+    bool is_so = ours != NULL && ours[0] != '\0' && there != NULL && strcmp(ours, there) == 0;
+    json_decref(run);
+    json_decref(owner);
+    return is_so;
+}
+
+static void remove_copies(int folder)
+{
+    struct step_folder *folders;
+    size_t count = 0;
+    if (step_folders_list(folder, &folders, &count) != STATUS_OK) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char name[STEP_FOLDER_BYTES];
+        step_folder_name(folders[i], name);
+        (void)step_folder_remove(folder, name); // what stays is refused by name
+    }
+    free(folders);
+}
+
+static void remove_mirror(const char *mirror)
+{
+    char lock_path[PATH_BYTES];
+    int folder = step_folder_open(AT_FDCWD, mirror);
+    if (folder < 0) {
+        return;
+    }
+    remove_copies(folder);
+    unlinkat(folder, FILE_NAME, 0);
+    close(folder);
+    folder_lock_path(mirror, lock_path, sizeof(lock_path));
+    folder_lock_remove_left(lock_path);
+    rmdir(mirror); // which is not done if there is anything else in it
+}
+
+enum status series_mirror_remove_run(const char *run_folder, const char *mirror)
+{
+    bool goes_too =
+        mirror[0] != '\0' && is_of_run(run_folder, mirror) && !folder_lock_is_held(mirror);
+    enum status status = folder_remove_run(run_folder);
+    if (status == STATUS_OK && goes_too) {
+        remove_mirror(mirror);
+    }
+    return status;
+}
