@@ -13,7 +13,7 @@ JOB_TIMEOUT_S = 180
 SECURITY = "curve"  # the default of jobs with keys, which those on this host have
 CALIBRATION_S = 4  # of a job over links, about
 CALIBRATION_STEPS_LEAST = 20
-FEW_CORES_MBIT = 1000  # slower links leave a core idle that two workers share
+FEW_CORES_MBIT = 10000  # slower links leave a core idle that two workers share
 
 
 def call(*words, timeout_s=600):

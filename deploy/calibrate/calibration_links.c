@@ -1,6 +1,7 @@
 /* Latency and bandwidth of the ways of messages. */
 #include "deploy/calibrate/calibration_links.h"
 
+#include "deploy/calibrate/calibration_cores.h"
 #include "deploy/calibrate/calibration_pacing.h"
 #include "deploy/calibrate/fit.h"
 #include "deploy/predict/basis/fields.h"
@@ -25,6 +26,29 @@ static struct observed_ways join_ways(struct calibration_run *const *runs, size_
     }
     all.count = count;
     return all;
+}
+
+/* Of runs those in which no workers shared a core, or all, if these have no messages between hosts.
+ * Where workers take turns, messages wait for a core as well, and links may have been made quick
+ * so that cores are never idle (bench/predict). Returns how many there are. */
+static size_t list_calm(struct calibration_run *const *runs, size_t run_count,
+                        struct calibration_run *ret_calm[CALIBRATION_RUNS_MAX])
+{
+    size_t calm_count = 0;
+    uint64_t messages = 0;
+    for (size_t i = 0; i < run_count; i++) {
+        if (!calibration_is_crowded(runs[i])) {
+            ret_calm[calm_count++] = runs[i];
+            messages += runs[i]->observation.between.count;
+        }
+    }
+    if (messages > 0) {
+        return calm_count;
+    }
+    for (size_t i = 0; i < run_count; i++) {
+        ret_calm[i] = runs[i];
+    }
+    return run_count;
 }
 
 /* The ways, without the sends that they begin with. */
@@ -81,15 +105,16 @@ static void take_between(struct calibration_run *const *runs, size_t run_count,
 }
 
 static void take_network(struct calibration_run *const *runs, size_t run_count,
+                         struct calibration_run *const *calm, size_t calm_count,
                          struct calibration *made)
 {
     static const char *const names[2] = {"memory-latency", "memory"};
     struct calibrated_links *links = &made->links;
     const struct observed_ways within = join_ways(runs, run_count, true),
-                               between = join_ways(runs, run_count, false);
+                               between = join_ways(calm, calm_count, false);
     made->has_network = within.count > 0 || between.count > 0;
     if (between.count > 0) {
-        take_between(runs, run_count, &between, made);
+        take_between(calm, calm_count, &between, made);
     }
     links->has_memory = within.count > 0;
     if (within.count > 0) {
@@ -157,6 +182,8 @@ static void take_known(struct calibration_run *const *runs, size_t run_count,
 void calibration_take_links(struct calibration_run *const *runs, size_t run_count,
                             const struct calibration_known *known, struct calibration *calibration)
 {
-    take_network(runs, run_count, calibration);
-    take_known(runs, run_count, known, calibration);
+    struct calibration_run *calm[CALIBRATION_RUNS_MAX] = {NULL};
+    size_t calm_count = list_calm(runs, run_count, calm);
+    take_network(runs, run_count, calm, calm_count, calibration);
+    take_known(calm, calm_count, known, calibration);
 }

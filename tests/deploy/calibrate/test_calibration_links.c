@@ -65,11 +65,49 @@ static void with_links_that_are_known_the_latency_is_right(void **state)
     check_near(2 * made.links.latency_s, LATENCY_S + 16384 / MEMORY, 1e-6);
 }
 
+/* Two workers that share a core, over links that are ten times as quick. */
+static void add_crowded(struct calibration_run *crowded)
+{
+    *crowded = (struct calibration_run){.workers = 2, .threads = 1, .host_count = 2};
+    for (size_t i = 0; i < 2; i++) {
+        crowded->hosts[i].workers = crowded->hosts[i].cores = 1;
+        crowded->hosts[i].machine = 7;
+    }
+    for (size_t i = 0; i < run.observation.between.size_count; i++) {
+        struct fit_point way = run.observation.between.least[i];
+        way.seconds /= 10;
+        observed_ways_add(&crowded->observation.between, &way, 0);
+    }
+}
+
+static void runs_whose_workers_share_a_core_show_no_links(void **state)
+{
+    (void)state;
+    static struct calibration_run crowded;
+    struct calibration_run *const runs[] = {&run, &crowded};
+    const struct calibration_known known = {.nic = NIC, .burst_kib = BURST_KIB};
+    add_crowded(&crowded);
+    calibration_take_links(runs, 2, &known, &made);
+    check_near(2 * made.links.latency_s, LATENCY_S + 16384 / MEMORY, 1e-6);
+}
+
+static void unless_no_others_do(void **state)
+{
+    (void)state;
+    static struct calibration_run crowded;
+    struct calibration_run *const runs[] = {&crowded};
+    add_crowded(&crowded);
+    calibration_take_links(runs, 1, &(struct calibration_known){0}, &made);
+    assert_true(made.has_network && made.links.nic > 10 * NIC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(messages_through_a_burst_show_too_much_bandwidth, set_up),
         cmocka_unit_test_setup(with_links_that_are_known_the_latency_is_right, set_up),
+        cmocka_unit_test_setup(runs_whose_workers_share_a_core_show_no_links, set_up),
+        cmocka_unit_test_setup(unless_no_others_do, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
