@@ -1,8 +1,8 @@
 /* The mirror of a coordinator, which is an aid: where it cannot be used, a job that is under way
  * goes on without it. */
 #include "common/base/log.h"
+#include "common/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/server_state.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 #include "common/base/log.h"
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/checkpoint/mirror_owner.h"
 #include "common/thread/task_thread.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror_place.h"
 #include "ps-server/coordinator/coordinator_port.h"
 

@@ -181,18 +181,9 @@ void mirror_place_begin(void *data)
 static void remove_all(const struct mirror_place *place)
 {
     char path[MIRROR_PATH_BYTES + 32];
-    struct step_folder *folders;
-    size_t count = 0;
     int folder = step_folder_open(AT_FDCWD, place->folder);
-    if (folder >= 0 && step_folders_list(folder, &folders, &count) == STATUS_OK) {
-        for (size_t i = 0; i < count; i++) {
-            char name[STEP_FOLDER_BYTES];
-            step_folder_name(folders[i], name);
-            (void)step_folder_remove(folder, name);
-        }
-        free(folders);
-    }
     if (folder >= 0) {
+        step_folders_remove_all(folder);
         close(folder);
     }
     snprintf(path, sizeof(path), "%s/" MIRROR_FILE, place->folder);

@@ -6,7 +6,7 @@
 #include "common/base/folder_lock.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_writer.h"
-#include "ps-server/checkpoint/mirror_owner.h"
+#include "common/checkpoint/mirror_owner.h"
 
 #include <stdbool.h>
 

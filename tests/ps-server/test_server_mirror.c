@@ -1,7 +1,7 @@
 /* Tests of a mirror that cannot be used: it is refused before the job, and left by one that is
  * under way. */
+#include "common/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/server_state.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/sample_job.h"

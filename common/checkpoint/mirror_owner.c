@@ -1,9 +1,9 @@
 /* Reads and writes the number of a run. */
-#include "ps-server/checkpoint/mirror_owner.h"
+#include "common/checkpoint/mirror_owner.h"
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
-#include "ps-server/checkpoint/tree_file.h"
+#include "common/checkpoint/tree_file.h"
 
 #include <jansson.h>
 
