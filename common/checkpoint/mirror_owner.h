@@ -28,9 +28,9 @@ enum status mirror_owner_read(const char *folder, struct mirror_owner *ret_owner
 /* Writes it, as a whole or not at all. STATUS_IO and errno. */
 enum status mirror_owner_write(const char *folder, const struct mirror_owner *owner);
 
-/* Gives the run in a run folder a number that no mirror has: it goes on without the one that it
- * had, and does not take that again later, when it is old, whatever number a launcher knows. As
- * mirror_owner_write. */
+/* Gives the run in a run folder a number that no mirror has. So the run never takes the mirror that
+ * it leaves again, in which copies are old by then, whatever number a launcher knows. STATUS_IO and
+ * errno. */
 enum status mirror_owner_leave(const char *run_folder);
 
 /* Removes it, on a thread that may wait for the disk: a run that goes on without its mirror does

@@ -66,8 +66,8 @@ static enum status identify(struct mirror_place *place)
                   place->folder, place->run_folder);
         return STATUS_INVALID;
     }
-    // One that begins gets a number of its own: another one that the run had is stale by then, and
-    // so is that which a launcher has known since.
+    // A mirror that begins gets a number of its own. The number that the run had before is stale by
+    // then, and so is the one that the launcher knows.
     bool begins = !has_some && !is_ours;
     if (place->goes_on && ours.run[0] != '\0' && !begins) {
         snprintf(place->run, sizeof(place->run), "%s", ours.run);

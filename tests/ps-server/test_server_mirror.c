@@ -141,7 +141,7 @@ static void expect_left(struct scene *scene, const char *why)
     assert_false(has_number(scene->run_folder));
 }
 
-static void one_that_cannot_be_used_is_refused_before_the_job(void **state)
+static void a_mirror_that_cannot_be_used_is_refused_before_the_job(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -158,7 +158,7 @@ static void one_that_cannot_be_used_is_refused_before_the_job(void **state)
     close_scene(&scene);
 }
 
-static void one_that_cannot_be_used_any_more_is_left(void **state)
+static void a_mirror_that_cannot_be_used_any_more_is_left(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -169,7 +169,7 @@ static void one_that_cannot_be_used_any_more_is_left(void **state)
     close_scene(&scene);
 }
 
-static void one_whose_disk_hangs_is_left_in_time(void **state)
+static void a_mirror_whose_disk_hangs_is_left_in_time(void **state)
 {
     (void)state;
     static struct scene scene; // of which a thread has nothing
@@ -187,7 +187,7 @@ static void one_whose_disk_hangs_is_left_in_time(void **state)
 }
 
 /* Which is sooner than a disk has to answer otherwise. */
-static void one_whose_disk_hangs_is_left_before_members_give_up(void **state)
+static void a_mirror_whose_disk_hangs_is_left_before_members_give_up(void **state)
 {
     (void)state;
     static struct scene scene; // of which a thread has nothing
@@ -227,7 +227,7 @@ static void copies_of_one_that_was_left_are_never_taken(void **state)
 }
 
 /* Somebody has removed it, and it is taken anew: not by the number that its copies have. */
-static void one_that_begins_anew_has_another_number(void **state)
+static void a_mirror_that_begins_anew_has_another_number(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -251,7 +251,7 @@ static void one_that_begins_anew_has_another_number(void **state)
     close_scene(&scene);
 }
 
-static void one_that_another_job_uses_stays_that_ones(void **state)
+static void a_mirror_that_another_job_uses_stays_that_jobs(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -267,7 +267,7 @@ static void one_that_another_job_uses_stays_that_ones(void **state)
     close_scene(&scene);
 }
 
-static void one_that_takes_nothing_when_the_job_goes_on_is_left(void **state)
+static void a_mirror_that_takes_nothing_when_the_job_goes_on_is_left(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -317,14 +317,14 @@ static void a_run_folder_that_cannot_say_so_ends_the_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        MIRROR_TEST(one_that_cannot_be_used_is_refused_before_the_job),
-        MIRROR_TEST(one_that_cannot_be_used_any_more_is_left),
-        MIRROR_TEST(one_whose_disk_hangs_is_left_in_time),
-        MIRROR_TEST(one_whose_disk_hangs_is_left_before_members_give_up),
+        MIRROR_TEST(a_mirror_that_cannot_be_used_is_refused_before_the_job),
+        MIRROR_TEST(a_mirror_that_cannot_be_used_any_more_is_left),
+        MIRROR_TEST(a_mirror_whose_disk_hangs_is_left_in_time),
+        MIRROR_TEST(a_mirror_whose_disk_hangs_is_left_before_members_give_up),
         MIRROR_TEST(copies_of_one_that_was_left_are_never_taken),
-        MIRROR_TEST(one_that_begins_anew_has_another_number),
-        MIRROR_TEST(one_that_another_job_uses_stays_that_ones),
-        MIRROR_TEST(one_that_takes_nothing_when_the_job_goes_on_is_left),
+        MIRROR_TEST(a_mirror_that_begins_anew_has_another_number),
+        MIRROR_TEST(a_mirror_that_another_job_uses_stays_that_jobs),
+        MIRROR_TEST(a_mirror_that_takes_nothing_when_the_job_goes_on_is_left),
         MIRROR_TEST(a_run_folder_that_cannot_say_so_ends_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
