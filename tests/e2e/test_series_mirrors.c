@@ -13,7 +13,7 @@
 
 #define PATH_BYTES (2 * PROGRAM_PATH_BYTES)
 #define FAULT      "shard=0,step=60,kill"
-#define FAULTS     "fault=none|shard=0,step=60,kill"
+#define FAULTS     "fault=none|" FAULT
 #define FAULT_STEP 60
 
 // Slow enough for a copy to be in the mirror before the fault.
@@ -62,7 +62,7 @@ static void check_went_on(const struct command_test *test, const char *name)
     json_decref(details);
 }
 
-/* With the copies of a run that was completed. */
+/* A run that was completed has removed its mirror. */
 static void check_gone(const char *mirrors, const char *name)
 {
     char path[PATH_BYTES + 64];
