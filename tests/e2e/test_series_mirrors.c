@@ -13,7 +13,7 @@
 
 #define PATH_BYTES (2 * PROGRAM_PATH_BYTES)
 #define FAULT      "shard=0,step=60,kill"
-#define FAULTS     "fault=none|" FAULT
+#define FAULTS     "fault=none|shard=0,step=60,kill"
 #define FAULT_STEP 60
 
 // Slow enough for a copy to be in the mirror before the fault.
