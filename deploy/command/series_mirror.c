@@ -108,12 +108,32 @@ static json_t *read_owner(const char *folder)
     return owner;
 }
 
+static bool have_same_run(const json_t *owner, const json_t *other)
+{
+    const char *run = json_string_value(json_object_get(owner, "run"));
+    const char *other_run = json_string_value(json_object_get(other, "run"));
+    return run != NULL && run[0] != '\0' && other_run != NULL && strcmp(run, other_run) == 0;
+}
+
+/* Whether the run folder is a copy: that which the mirror names is another one, and has the run. */
+static bool is_copied(const char *run_folder, const json_t *owner)
+{
+    const char *original = json_string_value(json_object_get(owner, "other"));
+    char *path = realpath(run_folder, NULL);
+    bool is_so = false;
+    if (original != NULL && path != NULL && strcmp(original, path) != 0) {
+        json_t *run = read_owner(original);
+        is_so = have_same_run(run, owner);
+        json_decref(run);
+    }
+    free(path);
+    return is_so;
+}
+
 static bool is_of_run(const char *run_folder, const char *mirror)
 {
     json_t *run = read_owner(run_folder), *owner = read_owner(mirror);
-    const char *ours = json_string_value(json_object_get(run, "run"));
-    const char *there = json_string_value(json_object_get(owner, "run"));
-    bool is_so = ours != NULL && ours[0] != '\0' && there != NULL && strcmp(ours, there) == 0;
+    bool is_so = have_same_run(run, owner) && !is_copied(run_folder, owner);
     json_decref(run);
     json_decref(owner);
     return is_so;
