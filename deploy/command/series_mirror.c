@@ -173,9 +173,9 @@ enum status series_mirror_remove_run(const char *run_folder, const char *mirror)
 {
     bool goes_too =
         mirror[0] != '\0' && is_of_run(run_folder, mirror) && !folder_lock_is_held(mirror);
-    enum status status = folder_remove_run(run_folder);
+    enum status status = folder_check_run(run_folder);
     if (status == STATUS_OK && goes_too) {
-        remove_mirror(mirror);
+        remove_mirror(mirror); // first: what is left of it is known by the run folder alone
     }
-    return status;
+    return status == STATUS_OK ? folder_remove_run(run_folder) : status;
 }

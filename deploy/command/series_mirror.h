@@ -19,8 +19,8 @@ enum status series_mirror_check(const struct launcher_options *options,
 void series_mirror_of_run(const struct launcher_options *options, const struct job *job,
                           const char *name, char ret_mirror[LAUNCH_MIRROR_BYTES]);
 
-/* folder_remove_run, for a run that is made anew; then removes what the run had in its mirror, if
- * that is on this host. What is of another run, or no run has written, stays. Logs. */
+/* folder_remove_run, for a run that is made anew; before that, removes what the run had in its
+ * mirror, if that is on this host. What is of another run, or no run has written, stays. Logs. */
 enum status series_mirror_remove_run(const char *run_folder, const char *mirror);
 
 #endif
