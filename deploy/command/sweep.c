@@ -300,6 +300,9 @@ static enum exit_code run_all(struct sweep *sweep)
         double each_s = (double)(clock_now_ms() - started_ms) / 1000 / (double)done;
         print_run(sweep, i, code == EXIT_INTERRUPTED,
                   each_s * (double)(sweep->plan.count - kept - done));
+        if (code == EXIT_INTERRUPTED && sweep->session.has_disk_failed) {
+            return code; // of which the launcher does not know
+        }
     }
     return verdict;
 }
