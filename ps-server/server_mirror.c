@@ -122,7 +122,9 @@ enum status server_open_mirror(struct server *server)
         return server_leave_mirror(server);
     }
     server->has_disk_failed |= slow_disk_is_given_up(status);
-    return status;
+    // A launcher would start the coordinator again, as one of a job that is under way.
+    bool is_refused = status == STATUS_TIMED_OUT && options->launcher_fd >= 0;
+    return is_refused ? STATUS_INVALID : status;
 }
 
 /* A run that goes on without its mirror does not take that again later. */

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,12 +92,29 @@ void series_mirror_of_run(const struct launcher_options *options, const struct j
  * Removing
  * ========================================================================================== */
 
+static bool have_same_run(const struct mirror_owner *owner, const struct mirror_owner *other)
+{
+    return owner->run[0] != '\0' && strcmp(owner->run, other->run) == 0;
+}
+
+/* Whether the run folder is a copy: the one that the mirror names is another, and has the run. */
+static bool is_copied(const char *run_folder, const struct mirror_owner *owner)
+{
+    struct mirror_owner original;
+    char *path = realpath(run_folder, NULL);
+    bool is_so = owner->other[0] != '\0' && path != NULL && strcmp(owner->other, path) != 0 &&
+                 mirror_owner_read(owner->other, &original) == STATUS_OK &&
+                 have_same_run(owner, &original);
+    free(path);
+    return is_so;
+}
+
 static bool is_of_run(const char *run_folder, const char *mirror)
 {
-    struct mirror_owner ours, there;
-    return mirror_owner_read(run_folder, &ours) == STATUS_OK &&
-           mirror_owner_read(mirror, &there) == STATUS_OK && ours.run[0] != '\0' &&
-           strcmp(ours.run, there.run) == 0;
+    struct mirror_owner run, owner;
+    return mirror_owner_read(run_folder, &run) == STATUS_OK &&
+           mirror_owner_read(mirror, &owner) == STATUS_OK && have_same_run(&run, &owner) &&
+           !is_copied(run_folder, &owner);
 }
 
 static void remove_mirror(const char *mirror)
@@ -118,9 +136,9 @@ enum status series_mirror_remove_run(const char *run_folder, const char *mirror)
 {
     bool goes_too =
         mirror[0] != '\0' && is_of_run(run_folder, mirror) && !folder_lock_is_held(mirror);
-    enum status status = folder_remove_run(run_folder);
+    enum status status = folder_check_run(run_folder);
     if (status == STATUS_OK && goes_too) {
-        remove_mirror(mirror);
+        remove_mirror(mirror); // first: what is left of it is known by the run folder alone
     }
-    return status;
+    return status == STATUS_OK ? folder_remove_run(run_folder) : status;
 }

@@ -18,8 +18,8 @@ enum status series_mirror_check(const struct launcher_options *options,
 void series_mirror_of_run(const struct launcher_options *options, const struct job *job,
                           const char *name, char ret_mirror[LAUNCH_MIRROR_BYTES]);
 
-/* As folder_remove_run, for a run that is made anew. Then it removes what the run had in its
- * mirror, if that is on this host. What another run has written, or no run, stays. Logs. */
+/* As folder_remove_run, for a run that is made anew. Before that, it removes what the run had in
+ * its mirror, if that is on this host. What another run has written, or no run, stays. Logs. */
 enum status series_mirror_remove_run(const char *run_folder, const char *mirror);
 
 #endif

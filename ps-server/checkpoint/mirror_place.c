@@ -80,14 +80,19 @@ static enum status identify(struct mirror_place *place)
     return has_some && !place->is_of_run ? refuse(place, &there) : STATUS_OK;
 }
 
+static bool is_same(const char *path, const char *other)
+{
+    struct stat facts, other_facts;
+    return stat(path, &facts) == 0 && stat(other, &other_facts) == 0 &&
+           facts.st_dev == other_facts.st_dev && facts.st_ino == other_facts.st_ino;
+}
+
 /* There the run's own checkpoints would be kept and removed as copies are. */
 static enum status refuse_own_checkpoints(const struct mirror_place *place)
 {
     char path[MIRROR_PATH_BYTES + 32];
-    struct stat own, facts;
     snprintf(path, sizeof(path), "%s/" STEP_FOLDERS_OF_RUN, place->run_folder);
-    if (stat(path, &own) == 0 && stat(place->folder, &facts) == 0 && own.st_dev == facts.st_dev &&
-        own.st_ino == facts.st_ino) {
+    if (is_same(place->folder, path)) {
         log_error("--mirror %s is where the run has its checkpoints: name another folder",
                   place->folder);
         return STATUS_INVALID;
@@ -101,6 +106,11 @@ static enum status hold(struct mirror_place *place)
     struct stat facts;
     if (lstat(place->folder, &facts) == 0 && S_ISLNK(facts.st_mode)) {
         log_error("--mirror %s is a symbolic link: name the folder itself", place->folder);
+        return STATUS_INVALID;
+    }
+    // Its lock is held by whoever runs the job, and a sweep would not know what lies there.
+    if (is_same(place->folder, place->run_folder)) {
+        log_error("--mirror %s is the run folder: name another folder", place->folder);
         return STATUS_INVALID;
     }
     if (folder_lock_is_held(place->folder)) {

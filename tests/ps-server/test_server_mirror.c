@@ -1,5 +1,7 @@
 /* Tests of a mirror that cannot be used: it is refused before the job, and left by one that is
  * under way. */
+#include "common/base/folder_lock.h"
+#include "common/base/signals.h"
 #include "common/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror.h"
 #include "ps-server/server_state.h"
@@ -155,6 +157,43 @@ static void a_mirror_that_cannot_be_used_is_refused_before_the_job(void **state)
     captured_log_begin();
     assert_int_not_equal(server_open_mirror(&scene.server), STATUS_OK);
     (void)captured_log_end();
+    close_scene(&scene);
+}
+
+/* Its launcher starts a coordinator again that was lost (75), and the next one would leave the
+ * mirror. */
+static void a_mirror_in_use_ends_a_job_that_a_launcher_begins(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    struct folder_lock lock;
+    open_scene(&scene);
+    assert_int_equal(folder_lock_take(scene.folder, &lock), STATUS_OK);
+    captured_log_begin();
+    enum status by_hand = server_open_mirror(&scene.server);
+    scene.options.launcher_fd = STDIN_FILENO;
+    enum status launched = server_open_mirror(&scene.server);
+    (void)captured_log_end();
+    scene.options.launcher_fd = -1;
+    assert_int_equal(exit_code_of_member(by_hand), EXIT_LOST);
+    assert_int_equal(exit_code_of_member(launched), EXIT_FAILED);
+    folder_lock_release(&lock);
+    close_scene(&scene);
+}
+
+static void a_mirror_that_is_the_run_folder_is_refused_by_name(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    struct folder_lock lock;
+    open_scene(&scene);
+    scene.options.mirror = scene.run_folder;
+    assert_int_equal(folder_lock_take(scene.run_folder, &lock), STATUS_OK); // the launcher's
+    captured_log_begin();
+    enum status status = server_open_mirror(&scene.server);
+    assert_non_null(strstr(captured_log_end(), "/run is the run folder: name another folder"));
+    assert_int_equal(status, STATUS_INVALID);
+    folder_lock_release(&lock);
     close_scene(&scene);
 }
 
@@ -318,6 +357,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         MIRROR_TEST(a_mirror_that_cannot_be_used_is_refused_before_the_job),
+        MIRROR_TEST(a_mirror_in_use_ends_a_job_that_a_launcher_begins),
+        MIRROR_TEST(a_mirror_that_is_the_run_folder_is_refused_by_name),
         MIRROR_TEST(a_mirror_that_cannot_be_used_any_more_is_left),
         MIRROR_TEST(a_mirror_whose_disk_hangs_is_left_in_time),
         MIRROR_TEST(a_mirror_whose_disk_hangs_is_left_before_members_give_up),
