@@ -36,6 +36,7 @@ struct member {
     bool is_settled;      // the job has gone on without it
     uint64_t restart_ms;  // when it is started again; 0: it is not
     bool is_replacement;  // then, for a join of --fault
+    bool is_same_loss;    // and it was lost together with the coordinator, which is back
     bool is_offered;      // the coordinator was told that it can be started again; no answer yet
     bool is_again;        // it was started again
     bool is_unplaced;     // it was said that no host has a slot for it

@@ -149,7 +149,6 @@ void restart_plan_worker(struct launch *launch, struct member *member)
 {
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
-    uint32_t planned = restart_plans_count(launch);
     bool is_replacement = count_joins(launch) > 0;
     if (launch->is_ending || count_running(launch) < launch->job.min_workers) {
         return; // the job fails
@@ -161,8 +160,8 @@ void restart_plan_worker(struct launch *launch, struct member *member)
     }
     launch->replacements += is_replacement;
     member->is_replacement = is_replacement;
-    uint32_t recent = is_replacement ? 0 : restart_plans_recent(launch) + planned;
-    member->restart_ms = clock_now_ms() + restart_plans_pause_ms(recent + 1);
+    uint32_t before = is_replacement ? 0 : restart_plans_before(launch, member);
+    restart_plans_make(launch, member, before + 1);
 }
 
 bool restart_find_place(struct launch *launch, struct member *member)
@@ -224,11 +223,9 @@ bool restart_take_answer(struct launch *launch, const char *line)
         return true; // or it is the answer of a coordinator that has come back since
     }
     awaited->is_offered = false;
-    if (!restart_plan_is_made(awaited)) {
-        // The coordinator knows of the loss.
-        awaited->restart_ms = clock_now_ms() + restart_plans_pause_ms(restart_plans_recent(launch) +
-                                                                      restart_plans_count(launch));
-    }
+    // The coordinator knows of the loss, and with it all others wait.
+    bool is_same = restart_plans_are_one_loss(launch, awaited);
+    restart_plans_make(launch, awaited, is_same ? 0 : restart_plans_before(launch, awaited));
     launch_forget_ends(launch, false);
     return true;
 }
@@ -256,7 +253,7 @@ uint64_t restart_members(struct launch *launch)
                      member->is_replacement ? ", and joins after the step that --fault names" : "");
             if (!member->is_replacement) {
                 launch->restarts++;
-                restart_plans_note(launch);
+                restart_plans_note_member(launch, member);
             }
             // What cannot be started was said, and is missing as it was before.
             (void)start_again(launch, i);

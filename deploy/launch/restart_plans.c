@@ -77,6 +77,37 @@ void restart_plans_note(struct launch *launch)
     launch->restarted_ms = clock_now_ms();
 }
 
+void restart_plans_note_member(struct launch *launch, const struct member *member)
+{
+    if (!member->is_same_loss) { // or the coordinator's restart was noted
+        restart_plans_note(launch);
+    }
+}
+
+bool restart_plans_are_one_loss(const struct launch *launch, const struct member *member)
+{
+    bool comes_back = launch->returns > 0 && (launch->is_returning || !launch->has_begun);
+    return comes_back && member->launch < launch->members.list[0].launch;
+}
+
+uint32_t restart_plans_before(const struct launch *launch, const struct member *member)
+{
+    uint32_t recent = restart_plans_recent(launch);
+    if (restart_plans_are_one_loss(launch, member)) {
+        return recent > 0 ? recent - 1 : 0; // without the coordinator's
+    }
+    return recent + restart_plans_count(launch) - is_counted(member);
+}
+
+void restart_plans_make(const struct launch *launch, struct member *member, uint32_t recent)
+{
+    uint64_t restart_ms = clock_now_ms() + restart_plans_pause_ms(recent);
+    member->is_same_loss = restart_plans_are_one_loss(launch, member);
+    if (!restart_plan_is_made(member) || restart_ms < member->restart_ms) {
+        member->restart_ms = restart_ms;
+    }
+}
+
 uint64_t restart_plans_pause_ms(uint32_t recent)
 {
     uint32_t doublings = recent <= PAUSE_DOUBLINGS ? recent - 1 : PAUSE_DOUBLINGS;

@@ -31,8 +31,21 @@ void restart_plans_forget(struct launch *launch);
 /* Forgets plans for which no restart is left, of the last members first. */
 void restart_plans_drop(struct launch *launch);
 
-/* A restart was made. */
+/* Whether a member that has ended was lost together with the coordinator before this one, as far as
+ * anybody can tell: it was started earlier, and the coordinator is not done with that loss. The two
+ * are one loss, and its pause is over. */
+bool restart_plans_are_one_loss(const struct launch *launch, const struct member *member);
+
+/* How many restarts a member's would follow quickly: those that were made for losses before it, and
+ * those that are planned for others. */
+uint32_t restart_plans_before(const struct launch *launch, const struct member *member);
+
+/* Plans a member's restart, after the pause that follows so many. An earlier plan stays. */
+void restart_plans_make(const struct launch *launch, struct member *member, uint32_t recent);
+
+/* A restart was made: of the coordinator or the whole job, or of a member. */
 void restart_plans_note(struct launch *launch);
+void restart_plans_note_member(struct launch *launch, const struct member *member);
 
 /* Restarts that were made a short time ago, one soon after the other. */
 uint32_t restart_plans_recent(const struct launch *launch);
