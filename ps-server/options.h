@@ -3,10 +3,10 @@
 #define PS_SERVER_OPTIONS_H
 
 #include "common/base/log.h"
+#include "common/checkpoint/run_number.h"
 #include "common/job/job.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
-#include "common/service/run_number.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -316,8 +316,9 @@ static void loop(struct server *server)
     signs_busy(&server->signs); // with the disk
 }
 
-/* A launcher then concludes by the run folder, even if the kernel holds this process, as where the
- * disk of a mirror hangs. One that hangs below the run folder itself would hold the launcher. */
+/* Lets the launcher read from the run folder how the job ended, even while the kernel holds this
+ * process, as it does if the disk of a mirror hangs. If that of the run folder hangs, the launcher
+ * must not touch it. */
 static void say_recorded(struct server *server)
 {
     if (server->record_status == STATUS_OK && !server->coordinator.checkpointing.hangs) {

@@ -1,8 +1,7 @@
-/* The mirror of a coordinator, which is an aid: where it cannot be used, a job that is under way
- * goes on without it. */
+/* The mirror of a coordinator. If it cannot be used, a job that is under way goes on without it. */
 #include "common/base/log.h"
+#include "common/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/server_state.h"
 
 #include <errno.h>
@@ -10,12 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_BYTES 4200
-#define OUTLAST_PARTS \
-    4 // of which a mirror that is of no use gets one for each thing it is asked for
+#define PATH_BYTES    4200
+#define OUTLAST_PARTS 4 // of --outlast, one for each thing that the mirror's disk is asked for
 
-/* The thread's until it is over. */
-struct farewell {
+/* That the run has left its mirror. Belongs to the thread that writes it until that ends. */
+struct leave_note {
     char folder[PATH_BYTES]; // run folder
     enum status status;
     int error; // errno
@@ -54,39 +52,39 @@ static bool is_bearable(const struct server *server, enum status status)
            server_may_lack_mirror(server);
 }
 
-static void say_farewell(void *data)
+static void write_leave_note(void *data)
 {
-    struct farewell *farewell = data;
-    farewell->status = mirror_owner_leave(farewell->folder);
-    farewell->error = errno;
+    struct leave_note *note = data;
+    note->status = mirror_owner_leave(note->folder);
+    note->error = errno;
 }
 
-/* In the run folder, whose disk the job needs anyway. */
+/* Writes it to the run folder, whose disk the job needs anyway. */
 static enum status note_left(struct server *server)
 {
     const char *folder = server->options->folder;
-    struct farewell *farewell = calloc(1, sizeof(*farewell));
-    if (farewell == NULL) {
+    struct leave_note *note = calloc(1, sizeof(*note));
+    if (note == NULL) {
         return STATUS_NO_MEMORY;
     }
-    snprintf(farewell->folder, sizeof(farewell->folder), "%s", folder);
+    snprintf(note->folder, sizeof(note->folder), "%s", folder);
     const struct slow_disk_wait wait = server_disk_wait(server);
     const struct slow_disk_work work = {.complaint = "not taken " MIRROR_FILE " in",
-                                        .path = farewell->folder,
-                                        .run = say_farewell,
-                                        .data = farewell};
+                                        .path = note->folder,
+                                        .run = write_leave_note,
+                                        .data = note};
     enum status status = slow_disk_await(&wait, &work);
     if (slow_disk_is_given_up(status)) {
         server->has_disk_failed = true;
-        return status; // which leaves it to the thread
+        return status; // the thread keeps the note
     }
-    status = status == STATUS_OK ? farewell->status : status;
+    status = status == STATUS_OK ? note->status : status;
     if (status != STATUS_OK) {
         log_error("cannot write %s/" MIRROR_FILE ", by which copies in --mirror %s would be known "
                   "to be old: %s",
-                  folder, server->options->mirror, strerrordesc_np(farewell->error));
+                  folder, server->options->mirror, strerrordesc_np(note->error));
     }
-    free(farewell);
+    free(note);
     return status;
 }
 
@@ -124,7 +122,9 @@ enum status server_open_mirror(struct server *server)
         return server_leave_mirror(server);
     }
     server->has_disk_failed |= slow_disk_is_given_up(status);
-    return status;
+    // A launcher would start the coordinator again, as one of a job that is under way.
+    bool is_refused = status == STATUS_TIMED_OUT && options->launcher_fd >= 0;
+    return is_refused ? STATUS_INVALID : status;
 }
 
 /* A run that goes on without its mirror does not take that again later. */

@@ -34,7 +34,7 @@ struct server {
     struct generation generation; // zeroed: the first
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
     struct mirror *mirror;        // of that, for a next coordinator; NULL: there is none
-    bool has_left_mirror;         // which is or was there: the run goes on without it
+    bool has_left_mirror;         // there was one, and the run goes on without it
     struct job_part begun;        // what those had when their generation began; or zeroed
     struct returning returning;   // members that have outlasted the coordinator before
     struct ended ended;           // and those that have not
@@ -108,30 +108,31 @@ void server_finish_record(struct server *server);
  * it before; once. */
 void server_note_restart(struct server *server, uint64_t step);
 
-/* Opens the mirror, if there is to be one. Where it cannot be used, a job that begins is refused,
- * and one that is under way leaves it, as do those below. Logs. */
+/* Opens the mirror, if there is to be one. If it cannot be used, a job that begins fails, and one
+ * that is under way leaves it (server_leave_mirror). Logs. */
 enum status server_open_mirror(struct server *server);
 
 /* Whether the job is under way, so that a mirror that cannot be used does not end it. */
 bool server_may_lack_mirror(const struct server *server);
 
-/* As server_disk_wait; but members that outlast a coordinator do so for --outlast, and the one that
- * comes back has to be ready by then. */
+/* How long the mirror's disk may hang: as server_disk_wait, but less if the job is under way. Its
+ * members wait for a coordinator that is started again for --outlast, and no longer. */
 struct slow_disk_wait server_mirror_wait(struct server *server);
 
-/* Whether the job may go on from what is there. */
+/* Whether the job may go on from what is in the mirror. */
 bool server_may_use_mirror(const struct server *server);
 
-/* The job goes on without its mirror from here on, and its run folder says so: what is in the
- * mirror is old by the next time. Where that cannot be written the job does not go on. Logs. */
+/* The job goes on without its mirror from here on. The run folder says so, as what is in the mirror
+ * is old by the next time. If that cannot be written, the job must not go on: an error. Logs. */
 enum status server_leave_mirror(struct server *server);
 
-/* There is a run folder: gets ready to write to the mirror, or, without one, has the folder forget
- * that which the run had before. Logs. */
+/* Once there is a run folder: gets ready to write to the mirror, which is left if it cannot be
+ * used, as by server_open_mirror. Without one, the folder forgets the mirror that the run had
+ * before. Logs. */
 enum status server_begin_mirror(struct server *server);
 
-/* Ends the mirror, and removes it if nobody goes on from it: of a job that was completed, or of
- * which nothing is left. A disk that hangs keeps what the vault holds. Logs. */
+/* Ends the mirror. Removes it if nobody goes on from it: `is_over`, the job was completed, or
+ * nothing is left of it. If the disk hangs, server->vault is its thread's from then on. Logs. */
 void server_end_mirror(struct server *server, bool is_over);
 
 /* Finds what the coordinator begins with, as server->keeper, which stays NULL if that fails: then

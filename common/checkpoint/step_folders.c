@@ -222,6 +222,21 @@ bool step_folder_remove(int parent, const char *name)
     return is_gone && unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
+void step_folders_remove_all(int parent)
+{
+    struct step_folder *folders;
+    size_t count;
+    if (step_folders_list(parent, &folders, &count) != STATUS_OK) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char name[STEP_FOLDER_BYTES];
+        step_folder_name(folders[i], name);
+        (void)step_folder_remove(parent, name);
+    }
+    free(folders);
+}
+
 bool step_folder_was_removed(int parent, const char *path)
 {
     struct stat facts;

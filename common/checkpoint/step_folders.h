@@ -46,6 +46,9 @@ bool step_folder_sync_name(int folder);
  * if there is none; false and errno. */
 bool step_folder_remove(int parent, const char *name);
 
+/* Removes all checkpoints in an open folder. What cannot be removed stays, without a word. */
+void step_folders_remove_all(int parent);
+
 /* Whether somebody has removed a checkpoint, or is about to: its manifest goes first. `path` is in
  * an open folder, or AT_FDCWD. */
 bool step_folder_was_removed(int parent, const char *path);

@@ -19,6 +19,7 @@ struct job_list {
     size_t count, stride;
 };
 
+/* The job at an index below `count`, borrowed from the list. */
 const struct job *job_list_at(const struct job_list *jobs, size_t index);
 
 /* Checks the options that options_parse was given. `asked` has their values: one that asks for

@@ -3,12 +3,10 @@
 
 #include "common/base/folder_lock.h"
 #include "common/base/log.h"
-#include "common/base/new_file.h"
+#include "common/checkpoint/mirror_owner.h"
 #include "common/checkpoint/step_folders.h"
 #include "common/job/checkpoints.h"
 #include "deploy/system/folder.h"
-
-#include <jansson.h>
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -17,8 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILE_NAME      "mirror.json" // in a run folder and in its mirror, with the same number
-#define RUN_NAME_BYTES 128           // of a run's folder
+#define RUN_NAME_BYTES 128 // of a run's folder
 #define PATH_BYTES     (FOLDER_LOCK_PATH_MAX + 32)
 
 static bool may_have_one(const struct job_list *jobs, size_t index, char error[OPTION_ERROR_BYTES])
@@ -95,43 +92,29 @@ void series_mirror_of_run(const struct launcher_options *options, const struct j
  * Removing
  * ========================================================================================== */
 
-/* The caller releases it; NULL if there is none. */
-static json_t *read_owner(const char *folder)
+static bool have_same_run(const struct mirror_owner *owner, const struct mirror_owner *other)
 {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s/" FILE_NAME, folder);
-    FILE *file = new_file_read(path);
-    json_t *owner = file != NULL ? json_loadf(file, 0, NULL) : NULL;
-    if (file != NULL) {
-        fclose(file);
-    }
-    return owner;
+    return owner->run[0] != '\0' && strcmp(owner->run, other->run) == 0;
+}
+
+/* Whether the run folder is a copy: the one that the mirror names is another, and has the run. */
+static bool is_copied(const char *run_folder, const struct mirror_owner *owner)
+{
+    struct mirror_owner original;
+    char *path = realpath(run_folder, NULL);
+    bool is_so = owner->other[0] != '\0' && path != NULL && strcmp(owner->other, path) != 0 &&
+                 mirror_owner_read(owner->other, &original) == STATUS_OK &&
+                 have_same_run(owner, &original);
+    free(path);
+    return is_so;
 }
 
 static bool is_of_run(const char *run_folder, const char *mirror)
 {
-    json_t *run = read_owner(run_folder), *owner = read_owner(mirror);
-    const char *ours = json_string_value(json_object_get(run, "run"));
-    const char *there = json_string_value(json_object_get(owner, "run"));
-    bool is_so = ours != NULL && ours[0] != '\0' && there != NULL && strcmp(ours, there) == 0;
-    json_decref(run);
-    json_decref(owner);
-    return is_so;
-}
-
-static void remove_copies(int folder)
-{
-    struct step_folder *folders;
-    size_t count = 0;
-    if (step_folders_list(folder, &folders, &count) != STATUS_OK) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        char name[STEP_FOLDER_BYTES];
-        step_folder_name(folders[i], name);
-        (void)step_folder_remove(folder, name); // what stays is refused by name
-    }
-    free(folders);
+    struct mirror_owner run, owner;
+    return mirror_owner_read(run_folder, &run) == STATUS_OK &&
+           mirror_owner_read(mirror, &owner) == STATUS_OK && have_same_run(&run, &owner) &&
+           !is_copied(run_folder, &owner);
 }
 
 static void remove_mirror(const char *mirror)
@@ -141,8 +124,8 @@ static void remove_mirror(const char *mirror)
     if (folder < 0) {
         return;
     }
-    remove_copies(folder);
-    unlinkat(folder, FILE_NAME, 0);
+    step_folders_remove_all(folder); // what stays is refused by name
+    unlinkat(folder, MIRROR_FILE, 0);
     close(folder);
     folder_lock_path(mirror, lock_path, sizeof(lock_path));
     folder_lock_remove_left(lock_path);
@@ -153,9 +136,9 @@ enum status series_mirror_remove_run(const char *run_folder, const char *mirror)
 {
     bool goes_too =
         mirror[0] != '\0' && is_of_run(run_folder, mirror) && !folder_lock_is_held(mirror);
-    enum status status = folder_remove_run(run_folder);
+    enum status status = folder_check_run(run_folder);
     if (status == STATUS_OK && goes_too) {
-        remove_mirror(mirror);
+        remove_mirror(mirror); // first: what is left of it is known by the run folder alone
     }
-    return status;
+    return status == STATUS_OK ? folder_remove_run(run_folder) : status;
 }

@@ -9,18 +9,17 @@
 #include "deploy/launch/launch_mirror.h"
 
 /* Whether the runs can have the --mirror that was asked for, if any. STATUS_INVALID, with a line in
- * the log, if none of them can. Those that have none beside others that have one are said on
- * standard output, with the reason. */
+ * the log, if none of them can. If only some can, standard output says how many cannot, and why. */
 enum status series_mirror_check(const struct launcher_options *options,
                                 const struct job_list *jobs);
 
-/* The mirror of a run, as launch_options has it: the folder of this name in the user's, "memory",
- * or "" where the job can have none or nobody has asked. */
+/* The mirror of a run, as launch_options has it: the folder `name` in the one that --mirror names,
+ * "memory", or "" if the job can have none or nobody has asked for one. */
 void series_mirror_of_run(const struct launcher_options *options, const struct job *job,
                           const char *name, char ret_mirror[LAUNCH_MIRROR_BYTES]);
 
-/* folder_remove_run, for a run that is made anew; then removes what the run had in its mirror, if
- * that is on this host. What is of another run, or no run has written, stays. Logs. */
+/* As folder_remove_run, for a run that is made anew. Before that, it removes what the run had in
+ * its mirror, if that is on this host. What another run has written, or no run, stays. Logs. */
 enum status series_mirror_remove_run(const char *run_folder, const char *mirror);
 
 #endif

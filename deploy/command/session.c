@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/thread/slow_disk.h"
+#include "deploy/command/series_mirror.h"
 #include "deploy/launch/launch.h"
 #include "deploy/launch/own_program.h"
 #include "deploy/system/folder.h"
@@ -51,8 +52,9 @@ enum status session_take_program(const struct session *session,
 /* The thread's until it is over: if the disk hangs, it has all that it needs. */
 struct errand {
     char folder[FOLDER_PATH_MAX];
-    const char *inner; // of folder_make; a constant, or NULL
-    bool goes_on;      // a run does, in the folder
+    const char *inner;                // of folder_make; a constant, or NULL
+    bool goes_on;                     // a run does, in the folder
+    char mirror[LAUNCH_MIRROR_BYTES]; // of the run
     struct folder_lock lock;
     enum status status; // of the work
 };
@@ -157,6 +159,22 @@ static enum status make(struct session *session, const char *folder, const char 
 enum status session_make_folder(struct session *session, const char *folder, const char *inner)
 {
     return make(session, folder, inner, false);
+}
+
+static void remove_run(void *data)
+{
+    struct errand *errand = data;
+    errand->status = series_mirror_remove_run(errand->folder, errand->mirror);
+}
+
+enum status session_remove_run(struct session *session, const char *folder, const char *mirror)
+{
+    struct errand errand = {.goes_on = false};
+    snprintf(errand.folder, sizeof(errand.folder), "%s", folder);
+    snprintf(errand.mirror, sizeof(errand.mirror), "%s", mirror);
+    const char *complaint = mirror[0] != '\0' ? "not removed, with its mirror, the run before in"
+                                              : "not removed the run before in";
+    return run(session, complaint, remove_run, &errand);
 }
 
 enum status session_begin(struct session *session, const char *what, const struct job *job)

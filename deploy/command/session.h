@@ -56,6 +56,9 @@ enum status session_end_preflight(struct session *session, const char *inner);
 /* The same of a further folder, as folder_make does. */
 enum status session_make_folder(struct session *session, const char *folder, const char *inner);
 
+/* series_mirror_remove_run, of a disk that may hang: STATUS_IO or STATUS_INTERRUPTED, too. */
+enum status session_remove_run(struct session *session, const char *folder, const char *mirror);
+
 /* With --dashboard: serves a page of the runs in the folder, and prints its address. */
 enum status session_open_page(struct session *session);
 

@@ -218,8 +218,9 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     snprintf(folder, sizeof(folder), "%s/%s", options->out, run->name);
     series_mirror_of_run(options, &run->job, run->name, mirror);
     forget_summary(sweep, index);
-    if (series_mirror_remove_run(folder, mirror) != STATUS_OK) { // of a run without a result
-        return EXIT_FAILED;
+    enum status status = session_remove_run(&sweep->session, folder, mirror);
+    if (status != STATUS_OK) { // of a run without a result
+        return session_exit_code(status);
     }
     if (session_make_folder(&sweep->session, folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
@@ -299,6 +300,9 @@ static enum exit_code run_all(struct sweep *sweep)
         double each_s = (double)(clock_now_ms() - started_ms) / 1000 / (double)done;
         print_run(sweep, i, code == EXIT_INTERRUPTED,
                   each_s * (double)(sweep->plan.count - kept - done));
+        if (code == EXIT_INTERRUPTED && sweep->session.has_disk_failed) {
+            return code; // of which the launcher does not know
+        }
     }
     return verdict;
 }

@@ -32,15 +32,16 @@ bool launch_coordinator_is_held(struct launch *launch)
     return now_ms - launch->ending_ms >= END_MS;
 }
 
-/* A coordinator that has done all that the job needs. */
+/* Names a coordinator that has done all that the job needs, and has not ended. */
 static void note_recorded(const struct launch *launch)
 {
     const struct member *coordinator = &launch->members.list[0];
     const char *mirror = launch->mirror.folder;
-    log_warn("the coordinator (pid %u on %s) has recorded how the job ended, and does not go: the "
-             "kernel holds it, as where %s%s hangs, until that goes on",
-             coordinator->pid, launch->launcher->crew.links[coordinator->host].name,
-             mirror[0] != '\0' ? "the disk of --mirror " : "a disk", mirror);
+    log_warn(
+        "the coordinator (pid %u on %s) has recorded how the job ended, but has not ended itself: "
+        "the kernel holds it, perhaps because %s%s hangs",
+        coordinator->pid, launch->launcher->crew.links[coordinator->host].name,
+        mirror[0] != '\0' ? "the disk of --mirror " : "a disk", mirror);
 }
 
 void launch_note_held(struct launch *launch)
@@ -51,7 +52,7 @@ void launch_note_held(struct launch *launch)
     if (is_done) {
         note_recorded(launch);
     }
-    for (size_t i = is_done; i < launch->members.count; i++) {
+    for (size_t i = is_done ? 1 : 0; i < launch->members.count; i++) {
         const struct member *member = &launch->members.list[i];
         bool is_near = !launch_is_remote(launch, member->host);
         if (!member->is_started || member->is_over ||

@@ -16,8 +16,8 @@ bool launch_coordinator_is_held(struct launch *launch);
 
 /* All members were killed: names those that have not ended. If the coordinator is one of them, the
  * launcher leaves its folder alone from here on (is_folder_held): whoever touches it might be held
- * as well. That is not so once the coordinator has said that the folder is complete: then it is
- * another disk that holds it, such as that of a mirror. */
+ * as well. Not so once the coordinator has said that the folder is complete: then another
+ * disk holds it, such as that of a mirror. */
 void launch_note_held(struct launch *launch);
 
 #endif

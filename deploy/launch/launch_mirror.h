@@ -3,7 +3,7 @@
 #define DEPLOY_LAUNCH_LAUNCH_MIRROR_H
 
 #include "common/base/status.h"
-#include "common/service/run_number.h"
+#include "common/checkpoint/run_number.h"
 
 #include <stdbool.h>
 

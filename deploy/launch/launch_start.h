@@ -41,7 +41,7 @@ struct launch {
     bool has_begun;                          // to train, in this one
     bool is_returning;                       // the coordinator: members come back to it
     bool is_ending;                          // the coordinator has said so: nobody can join it
-    bool is_recorded;                        // and that the run folder says how the job ended
+    bool is_recorded;                        // and that its run folder is complete
     char restart_reason[OPTION_ERROR_BYTES]; // of the last of these
     char why_ended[64];                      // why the coordinator was killed here; "": it was not
     struct attention attention;              // to its signs of life

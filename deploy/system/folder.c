@@ -215,7 +215,7 @@ static bool is_of_a_run(const char *name)
     return false;
 }
 
-enum status folder_remove_run(const char *folder)
+enum status folder_check_run(const char *folder)
 {
     struct stat facts;
     if (lstat(folder, &facts) != 0) {
@@ -237,6 +237,12 @@ enum status folder_remove_run(const char *folder)
         }
     }
     closedir(entries);
+    return status;
+}
+
+enum status folder_remove_run(const char *folder)
+{
+    enum status status = folder_check_run(folder);
     if (status == STATUS_OK) {
         folder_remove(folder);
     }

@@ -24,8 +24,11 @@ void folder_remove(const char *folder);
  * were made for it, if they are empty. What is left does not look like a run. */
 void folder_remove_lock(const char *lock_path);
 
-/* Removes the folder of a run without a result, if there is one. STATUS_INVALID, and nothing is
- * removed, if it is no folder, or if anything is in it that no run has written. Logs. */
+/* Whether the folder of a run without a result may be removed, if there is one. STATUS_INVALID, if
+ * it is no folder, or if anything is in it that no run has written. Logs. */
+enum status folder_check_run(const char *folder);
+
+/* Removes it, unless folder_check_run refuses that. */
 enum status folder_remove_run(const char *folder);
 
 /* Writes FOLDER/NAME: beside its place, and then moved there, so that it is whole or not there.

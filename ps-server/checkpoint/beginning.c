@@ -3,7 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
-#include "ps-server/checkpoint/tree_file.h"
+#include "common/checkpoint/tree_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 #include "common/base/log.h"
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/checkpoint/mirror_owner.h"
 #include "common/thread/task_thread.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror_place.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
@@ -16,7 +16,7 @@
 
 #define PIECE_BYTES (UINT64_C(4) << 20) // after which it is seen that the disk gets on
 #define WHY_BYTES   512
-#define LEFT_MS     3000 // that the disk of one gets which was left, as it hangs or fails
+#define LEFT_MS     3000 // how long the end may take after mirror_leave: the disk hangs or fails
 
 /* The checkpoint of a step, which the vault holds. */
 struct task {

@@ -25,7 +25,7 @@ struct mirror_options {
     const char *run_folder; // which says whose mirror it is
     const char *run;        // number of the run, by a launcher; NULL or "": it chooses one
     bool goes_on;           // the run in the run folder
-    bool is_again;          // its coordinator was started again by the launcher of before
+    bool is_again;          // the same launcher has started its coordinator again
     struct slow_disk_wait wait;
 };
 

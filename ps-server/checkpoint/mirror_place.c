@@ -66,8 +66,8 @@ static enum status identify(struct mirror_place *place)
                   place->folder, place->run_folder);
         return STATUS_INVALID;
     }
-    // One that begins gets a number of its own: another one that the run had is stale by then, and
-    // so is that which a launcher has known since.
+    // A mirror that begins gets a number of its own. The number that the run had before is stale by
+    // then, and so is the one that the launcher knows.
     bool begins = !has_some && !is_ours;
     if (place->goes_on && ours.run[0] != '\0' && !begins) {
         snprintf(place->run, sizeof(place->run), "%s", ours.run);
@@ -80,14 +80,19 @@ static enum status identify(struct mirror_place *place)
     return has_some && !place->is_of_run ? refuse(place, &there) : STATUS_OK;
 }
 
+static bool is_same(const char *path, const char *other)
+{
+    struct stat facts, other_facts;
+    return stat(path, &facts) == 0 && stat(other, &other_facts) == 0 &&
+           facts.st_dev == other_facts.st_dev && facts.st_ino == other_facts.st_ino;
+}
+
 /* There the run's own checkpoints would be kept and removed as copies are. */
 static enum status refuse_own_checkpoints(const struct mirror_place *place)
 {
     char path[MIRROR_PATH_BYTES + 32];
-    struct stat own, facts;
     snprintf(path, sizeof(path), "%s/" STEP_FOLDERS_OF_RUN, place->run_folder);
-    if (stat(path, &own) == 0 && stat(place->folder, &facts) == 0 && own.st_dev == facts.st_dev &&
-        own.st_ino == facts.st_ino) {
+    if (is_same(place->folder, path)) {
         log_error("--mirror %s is where the run has its checkpoints: name another folder",
                   place->folder);
         return STATUS_INVALID;
@@ -101,6 +106,11 @@ static enum status hold(struct mirror_place *place)
     struct stat facts;
     if (lstat(place->folder, &facts) == 0 && S_ISLNK(facts.st_mode)) {
         log_error("--mirror %s is a symbolic link: name the folder itself", place->folder);
+        return STATUS_INVALID;
+    }
+    // Its lock is held by whoever runs the job, and a sweep would not know what lies there.
+    if (is_same(place->folder, place->run_folder)) {
+        log_error("--mirror %s is the run folder: name another folder", place->folder);
         return STATUS_INVALID;
     }
     if (folder_lock_is_held(place->folder)) {
@@ -181,18 +191,9 @@ void mirror_place_begin(void *data)
 static void remove_all(const struct mirror_place *place)
 {
     char path[MIRROR_PATH_BYTES + 32];
-    struct step_folder *folders;
-    size_t count = 0;
     int folder = step_folder_open(AT_FDCWD, place->folder);
-    if (folder >= 0 && step_folders_list(folder, &folders, &count) == STATUS_OK) {
-        for (size_t i = 0; i < count; i++) {
-            char name[STEP_FOLDER_BYTES];
-            step_folder_name(folders[i], name);
-            (void)step_folder_remove(folder, name);
-        }
-        free(folders);
-    }
     if (folder >= 0) {
+        step_folders_remove_all(folder);
         close(folder);
     }
     snprintf(path, sizeof(path), "%s/" MIRROR_FILE, place->folder);

@@ -6,7 +6,7 @@
 #include "common/base/folder_lock.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_writer.h"
-#include "ps-server/checkpoint/mirror_owner.h"
+#include "common/checkpoint/mirror_owner.h"
 
 #include <stdbool.h>
 
@@ -16,7 +16,7 @@ struct mirror_place {
     char folder[MIRROR_PATH_BYTES], run_folder[MIRROR_PATH_BYTES];
     char run[RUN_NUMBER_BYTES]; // number of the run; "": as the folders say, or a new one
     bool goes_on;               // the run in the run folder
-    bool is_again;              // its coordinator was started again by the launcher of before
+    bool is_again;              // the same launcher has started its coordinator again
     bool is_of_run;             // what is there, so a job that goes on may take it
     bool is_made;               // the folder, for a mirror of this run
     bool removes;               // at the end, what is there

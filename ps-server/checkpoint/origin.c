@@ -1,5 +1,5 @@
-/* Looks for the checkpoint in one folder after the other, in each on a thread of its own, since the
- * disk may hang. */
+/* Looks for the checkpoint in one folder after the other. Each search has a thread of its own,
+ * since the disk may hang. */
 #include "ps-server/checkpoint/origin.h"
 
 #include "common/base/log.h"
@@ -13,7 +13,8 @@
 #define NOTES_BYTES 4096
 #define ERROR_BYTES 1024
 
-/* In one folder. The thread's until it has ended: if that hangs, it has all that it needs. */
+/* A search of one folder. It belongs to its thread until that ends, so that a thread whose disk
+ * hangs has all that it needs. */
 struct search {
     struct job job;
     char folder[PATH_BYTES];
@@ -29,7 +30,8 @@ struct search {
 /* What was found so far. */
 struct finds {
     struct origin origin;
-    bool has_some;
+    bool has_some, lacks_mirror;
+    uint64_t written; // as in struct origin, which the next find may replace
     uint32_t passed_over;
 };
 
@@ -154,8 +156,8 @@ static uint64_t step_of(const struct origin *origin)
     return origin->reader != NULL ? checkpoint_step(origin->reader) : 0;
 }
 
-/* Has a thread look in a folder, and takes what it finds in the place of what was found so far.
- * STATUS_IO and STATUS_INTERRUPTED: the thread has the search until the process ends. */
+/* Has a thread search a folder. What it finds replaces what was found so far. STATUS_IO and
+ * STATUS_INTERRUPTED: the thread keeps the search until the process ends. */
 static enum status look(const struct origin_options *options, const struct slow_disk_wait *wait,
                         const char *folder, void (*run)(void *data), struct finds *finds)
 {
@@ -194,34 +196,31 @@ static enum status look(const struct origin_options *options, const struct slow_
 static enum status look_for_newest(const struct origin_options *options, struct finds *finds)
 {
     enum status status = look(options, &options->wait, options->folder, search_own, finds);
-    uint64_t written = step_of(&finds->origin);
-    finds->origin.written = written;
+    finds->written = step_of(&finds->origin);
     if (status != STATUS_OK || options->mirror == NULL || options->mirror[0] == '\0') {
         return status;
     }
     status = look(options, &options->mirror_wait, options->mirror, search_mirror, finds);
-    finds->origin.written = written;
-    if (status == STATUS_IO && options->may_lack_mirror) {
-        finds->origin.lacks_mirror = true;
-        return STATUS_OK;
-    }
-    return status;
+    finds->lacks_mirror = status == STATUS_IO && options->may_lack_mirror;
+    return finds->lacks_mirror ? STATUS_OK : status;
 }
 
 enum status origin_find(const struct origin_options *options, struct origin *ret_origin)
 {
     struct finds finds = {.has_some = false};
     enum status status = options->goes_on ? look_for_newest(options, &finds) : STATUS_OK;
-    bool lacks_mirror = finds.origin.lacks_mirror;
+    *ret_origin = (struct origin){.reader = NULL};
     if (status == STATUS_OK && !finds.has_some && options->resume[0] != '\0') {
         status = look(options, &options->wait, options->resume, search_named, &finds);
-        finds.origin.written = step_of(&finds.origin);
-        finds.origin.lacks_mirror = lacks_mirror;
+        finds.written = step_of(&finds.origin);
     }
     if (status != STATUS_OK) {
         origin_finish(&finds.origin);
+        return status;
     }
-    finds.origin.part.resume.passed_over = finds.passed_over;
     *ret_origin = finds.origin;
-    return status;
+    ret_origin->written = finds.written;
+    ret_origin->lacks_mirror = finds.lacks_mirror;
+    ret_origin->part.resume.passed_over = finds.passed_over;
+    return STATUS_OK;
 }

@@ -17,7 +17,7 @@ struct origin_options {
     const char *resume;    // folder to go on from; "": the job begins
     const char *folder;    // run folder; "" for none
     const char *mirror;    // of the run in that folder; NULL or "": none
-    bool may_lack_mirror;  // where the mirror's disk hangs, it goes on without what is there
+    bool may_lack_mirror;  // if the mirror's disk hangs, the job goes on without what is there
     bool goes_on;          // from the newest checkpoint of both, before resume, if there is one
     bool was_completed;    // the run in the folder
     bool was_lost;         // the run in `resume`: it has begun, and was not completed

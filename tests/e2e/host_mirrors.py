@@ -2,7 +2,7 @@
 import os
 
 from host_lab import expect, run
-from lab_folder import await_
+from lab_folder import await_, has_steps
 
 JOB = ["--mode", "ps-sync", "--model", "lenet5", "--data", "shapes", "--limit-train", "96", "--limit-test", "20",
        "--global-batch", "12", "--epochs", "6", "--threads", "1", "--device", "ref", "--seed", "3"]
@@ -31,7 +31,7 @@ def a_job_whose_coordinator_is_lost_with_its_host_goes_on_from_a_mirror_that_hos
     mirror, out = lab.path("mirror"), lab.path("shared")
     process = lab.start("run", "--out", out, "--mirror", mirror, "--restarts", "2", "--link-timeout", "3",
                         "--lost-after", "2", *JOB, *SLOW)
-    await_(lambda: os.path.isdir(mirror) and any(name.startswith("step-") for name in os.listdir(mirror)), "a copy")
+    await_(lambda: has_steps(mirror), "a copy")
     run("ip", "-n", lab.space(0), "link", "set", "v3", "down")
     try:
         said = lab.finish(process)

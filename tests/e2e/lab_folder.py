@@ -43,6 +43,11 @@ class LabFolder:
         return self.path(name)
 
 
+def has_steps(place):
+    """Whether a folder has a checkpoint, or a mirror a copy."""
+    return os.path.isdir(place) and any(name.startswith("step-") for name in os.listdir(place))
+
+
 def await_(is_so, what, limit_s=60):
     """Waits until is_so(); raises after limit_s, or a longer time (patience.py). `what` may be a function that says what it is."""
     deadline = time.monotonic() + patient(limit_s)

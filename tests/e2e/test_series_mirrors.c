@@ -62,7 +62,7 @@ static void check_went_on(const struct command_test *test, const char *name)
     json_decref(details);
 }
 
-/* With the copies of a run that was completed. */
+/* A run that was completed has removed its mirror. */
 static void check_gone(const char *mirrors, const char *name)
 {
     char path[PATH_BYTES + 64];

@@ -41,7 +41,7 @@ ps-server/live          common/base common/live common/service common/job common
 ps-server/launcher      common/base common/transport common/job common/channel ps-server/coordinator
 ps-server/returning     common/base common/job common/service common/channel ps-server/coordinator ps-server/launcher
 ps-server/checkpoint    common/base common/thread common/checkpoint common/vector common/job common/service common/channel ps-server/coordinator
-ps-server               common/base common/thread common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/record/recorder ps-server/live ps-server/launcher ps-server/returning ps-server/checkpoint
+ps-server               common/base common/thread common/trace common/options common/security common/checkpoint common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/record/recorder ps-server/live ps-server/launcher ps-server/returning ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -84,7 +84,7 @@ deploy/predict/study    common/base common/job deploy/predict/convergence deploy
 deploy/predict/faults   common/base common/plan common/job deploy/predict/basis deploy/predict/study
 deploy/predict/advise   common/base common/codec common/job deploy/predict/basis deploy/predict deploy/predict/study
 deploy/preflight        common/base common/job common/service deploy/system deploy/hosts deploy/sweep
-deploy/launch           common/base common/trace common/security common/transport common/job common/service deploy/system deploy/agent deploy/hosts deploy/trace
+deploy/launch           common/base common/trace common/security common/checkpoint common/transport common/job common/service deploy/system deploy/agent deploy/hosts deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep common/options
 deploy/calibrate        common/base common/trace common/vector common/codec common/transport common/job deploy/system deploy/trace deploy/predict deploy/predict/basis deploy/report

@@ -1,7 +1,9 @@
 /* Tests of a mirror that cannot be used: it is refused before the job, and left by one that is
  * under way. */
+#include "common/base/folder_lock.h"
+#include "common/base/signals.h"
+#include "common/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "ps-server/server_state.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/sample_job.h"
@@ -141,7 +143,7 @@ static void expect_left(struct scene *scene, const char *why)
     assert_false(has_number(scene->run_folder));
 }
 
-static void one_that_cannot_be_used_is_refused_before_the_job(void **state)
+static void a_mirror_that_cannot_be_used_is_refused_before_the_job(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -158,7 +160,44 @@ static void one_that_cannot_be_used_is_refused_before_the_job(void **state)
     close_scene(&scene);
 }
 
-static void one_that_cannot_be_used_any_more_is_left(void **state)
+/* Its launcher starts a coordinator again that was lost (75), and the next one would leave the
+ * mirror. */
+static void a_mirror_in_use_ends_a_job_that_a_launcher_begins(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    struct folder_lock lock;
+    open_scene(&scene);
+    assert_int_equal(folder_lock_take(scene.folder, &lock), STATUS_OK);
+    captured_log_begin();
+    enum status by_hand = server_open_mirror(&scene.server);
+    scene.options.launcher_fd = STDIN_FILENO;
+    enum status launched = server_open_mirror(&scene.server);
+    (void)captured_log_end();
+    scene.options.launcher_fd = -1;
+    assert_int_equal(exit_code_of_member(by_hand), EXIT_LOST);
+    assert_int_equal(exit_code_of_member(launched), EXIT_FAILED);
+    folder_lock_release(&lock);
+    close_scene(&scene);
+}
+
+static void a_mirror_that_is_the_run_folder_is_refused_by_name(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    struct folder_lock lock;
+    open_scene(&scene);
+    scene.options.mirror = scene.run_folder;
+    assert_int_equal(folder_lock_take(scene.run_folder, &lock), STATUS_OK); // the launcher's
+    captured_log_begin();
+    enum status status = server_open_mirror(&scene.server);
+    assert_non_null(strstr(captured_log_end(), "/run is the run folder: name another folder"));
+    assert_int_equal(status, STATUS_INVALID);
+    folder_lock_release(&lock);
+    close_scene(&scene);
+}
+
+static void a_mirror_that_cannot_be_used_any_more_is_left(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -169,7 +208,7 @@ static void one_that_cannot_be_used_any_more_is_left(void **state)
     close_scene(&scene);
 }
 
-static void one_whose_disk_hangs_is_left_in_time(void **state)
+static void a_mirror_whose_disk_hangs_is_left_in_time(void **state)
 {
     (void)state;
     static struct scene scene; // of which a thread has nothing
@@ -187,7 +226,7 @@ static void one_whose_disk_hangs_is_left_in_time(void **state)
 }
 
 /* Which is sooner than a disk has to answer otherwise. */
-static void one_whose_disk_hangs_is_left_before_members_give_up(void **state)
+static void a_mirror_whose_disk_hangs_is_left_before_members_give_up(void **state)
 {
     (void)state;
     static struct scene scene; // of which a thread has nothing
@@ -227,7 +266,7 @@ static void copies_of_one_that_was_left_are_never_taken(void **state)
 }
 
 /* Somebody has removed it, and it is taken anew: not by the number that its copies have. */
-static void one_that_begins_anew_has_another_number(void **state)
+static void a_mirror_that_begins_anew_has_another_number(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -251,7 +290,7 @@ static void one_that_begins_anew_has_another_number(void **state)
     close_scene(&scene);
 }
 
-static void one_that_another_job_uses_stays_that_ones(void **state)
+static void a_mirror_that_another_job_uses_stays_that_jobs(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -267,7 +306,7 @@ static void one_that_another_job_uses_stays_that_ones(void **state)
     close_scene(&scene);
 }
 
-static void one_that_takes_nothing_when_the_job_goes_on_is_left(void **state)
+static void a_mirror_that_takes_nothing_when_the_job_goes_on_is_left(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -317,14 +356,16 @@ static void a_run_folder_that_cannot_say_so_ends_the_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        MIRROR_TEST(one_that_cannot_be_used_is_refused_before_the_job),
-        MIRROR_TEST(one_that_cannot_be_used_any_more_is_left),
-        MIRROR_TEST(one_whose_disk_hangs_is_left_in_time),
-        MIRROR_TEST(one_whose_disk_hangs_is_left_before_members_give_up),
+        MIRROR_TEST(a_mirror_that_cannot_be_used_is_refused_before_the_job),
+        MIRROR_TEST(a_mirror_in_use_ends_a_job_that_a_launcher_begins),
+        MIRROR_TEST(a_mirror_that_is_the_run_folder_is_refused_by_name),
+        MIRROR_TEST(a_mirror_that_cannot_be_used_any_more_is_left),
+        MIRROR_TEST(a_mirror_whose_disk_hangs_is_left_in_time),
+        MIRROR_TEST(a_mirror_whose_disk_hangs_is_left_before_members_give_up),
         MIRROR_TEST(copies_of_one_that_was_left_are_never_taken),
-        MIRROR_TEST(one_that_begins_anew_has_another_number),
-        MIRROR_TEST(one_that_another_job_uses_stays_that_ones),
-        MIRROR_TEST(one_that_takes_nothing_when_the_job_goes_on_is_left),
+        MIRROR_TEST(a_mirror_that_begins_anew_has_another_number),
+        MIRROR_TEST(a_mirror_that_another_job_uses_stays_that_jobs),
+        MIRROR_TEST(a_mirror_that_takes_nothing_when_the_job_goes_on_is_left),
         MIRROR_TEST(a_run_folder_that_cannot_say_so_ends_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,23 @@ static void a_file_is_opened_only_if_it_is_a_regular_one(void **state)
     close(parent);
 }
 
+static void all_checkpoints_are_removed_and_nothing_else(void **state)
+{
+    static const char *const names[] = {"step-000000000100.old", "step-000000000090",
+                                        ".step-000000000200.new"};
+    int parent = open_path(*state);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(mkdirat(parent, names[i], 0700), 0);
+    }
+    assert_int_equal(mkdirat(parent, "notes", 0700), 0);
+    step_folders_remove_all(parent);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_not_equal(faccessat(parent, names[i], F_OK, 0), 0);
+    }
+    assert_int_equal(faccessat(parent, "notes", F_OK, 0), 0);
+    close(parent);
+}
+
 static void errors_of_disks_are_told_apart(void **state)
 {
     (void)state;
@@ -190,6 +207,7 @@ int main(void)
         IN_FOLDER(folders_are_listed_from_the_newest_on),
         IN_FOLDER(a_removed_link_leaves_what_it_leads_to),
         IN_FOLDER(what_is_gone_already_counts_as_removed),
+        IN_FOLDER(all_checkpoints_are_removed_and_nothing_else),
         IN_FOLDER(a_folder_of_another_user_is_not_opened),
         IN_FOLDER(a_file_is_opened_only_if_it_is_a_regular_one),
         cmocka_unit_test(errors_of_disks_are_told_apart),

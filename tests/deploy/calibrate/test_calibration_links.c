@@ -91,7 +91,7 @@ static void runs_whose_workers_share_a_core_show_no_links(void **state)
     check_near(2 * made.links.latency_s, LATENCY_S + 16384 / MEMORY, 1e-6);
 }
 
-static void unless_no_others_do(void **state)
+static void runs_whose_workers_share_a_core_count_if_there_are_no_others(void **state)
 {
     (void)state;
     static struct calibration_run crowded;
@@ -107,7 +107,8 @@ int main(void)
         cmocka_unit_test_setup(messages_through_a_burst_show_too_much_bandwidth, set_up),
         cmocka_unit_test_setup(with_links_that_are_known_the_latency_is_right, set_up),
         cmocka_unit_test_setup(runs_whose_workers_share_a_core_show_no_links, set_up),
-        cmocka_unit_test_setup(unless_no_others_do, set_up),
+        cmocka_unit_test_setup(runs_whose_workers_share_a_core_count_if_there_are_no_others,
+                               set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,27 @@ static void what_is_of_another_run_or_of_nobody_stays(void **state)
     }
 }
 
+/* Somebody has copied the run folder: the mirror is that of the one that it names. */
+static void what_is_of_the_run_that_a_folder_is_a_copy_of_stays(void **state)
+{
+    (void)state;
+    struct series series;
+    char text[600], moved[300];
+    make_series("17", "17", &series);
+    snprintf(text, sizeof(text), "{\"run\": \"17\", \"other\": \"%s/first\"}", series.folder);
+    temp_folder_write(series.folder, "mirror/mirror.json", text, strlen(text));
+    temp_folder_write(series.folder, "first/mirror.json", "{\"run\": \"17\"}", 13);
+    assert_int_equal(series_mirror_remove_run(series.run, series.mirror), STATUS_OK);
+    assert_false(is_there(series.folder, "run"));
+    assert_true(is_there(series.mirror, COPY "/manifest.json"));
+    // One that was moved has no other.
+    snprintf(moved, sizeof(moved), "%s/first", series.folder);
+    assert_int_equal(rename(moved, series.run), 0);
+    assert_int_equal(series_mirror_remove_run(series.run, series.mirror), STATUS_OK);
+    assert_false(is_there(series.folder, "mirror"));
+    temp_folder_destroy(series.folder);
+}
+
 static void what_no_run_has_written_stays(void **state)
 {
     (void)state;
@@ -175,6 +196,7 @@ int main(void)
                                   captured_log_drop),
         cmocka_unit_test(what_a_run_has_in_its_mirror_is_removed_with_it),
         cmocka_unit_test(what_is_of_another_run_or_of_nobody_stays),
+        cmocka_unit_test(what_is_of_the_run_that_a_folder_is_a_copy_of_stays),
         cmocka_unit_test(what_no_run_has_written_stays),
         cmocka_unit_test_teardown(a_run_folder_that_stays_keeps_its_mirror, captured_log_drop),
     };

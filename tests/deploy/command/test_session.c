@@ -133,6 +133,31 @@ static void a_disk_that_does_not_unlock_holds_up_nobody(void **state)
     temp_folder_destroy(folder);
 }
 
+/* The copies go first: what is left of them is known by the run folder alone. */
+static void a_disk_that_removes_no_mirror_is_named(void **state)
+{
+    (void)state;
+    static const char owner[] = "{\"run\": \"17\"}";
+    char *folder = temp_folder_create(), run[512], mirror[512], wanted[700];
+    snprintf(run, sizeof(run), "%s/run", folder);
+    snprintf(mirror, sizeof(mirror), "%s/mirror", folder);
+    temp_folder_write(folder, "run/mirror.json", owner, strlen(owner));
+    temp_folder_write(folder, "mirror/mirror.json", owner, strlen(owner));
+    temp_folder_write(mirror, FOLDER_LOCK_NAME, "", 0);
+    begin(folder, 0.5);
+    hangs = true;
+    captured_log_begin();
+    assert_int_equal(session_remove_run(&session, run, mirror), STATUS_IO);
+    snprintf(wanted, sizeof(wanted),
+             "the disk hangs: it has not removed, with its mirror, the run before in %s", run);
+    assert_non_null(strstr(captured_log_end(), wanted));
+    assert_int_equal(access(run, F_OK), 0);
+    begin(folder, 60);
+    assert_int_equal(session_remove_run(&session, run, mirror), STATUS_OK);
+    assert_int_equal(access(run, F_OK), -1);
+    temp_folder_destroy(folder);
+}
+
 /* What the kernel holds may hold whoever comes, too. */
 static void a_folder_that_the_kernel_holds_is_left_alone(void **state)
 {
@@ -162,6 +187,7 @@ int main(void)
         cmocka_unit_test_teardown(a_disk_that_makes_no_folder_is_named_once, captured_log_drop),
         cmocka_unit_test(ctrl_c_ends_the_wait_for_a_folder),
         cmocka_unit_test_teardown(a_disk_that_does_not_unlock_holds_up_nobody, captured_log_drop),
+        cmocka_unit_test_teardown(a_disk_that_removes_no_mirror_is_named, captured_log_drop),
         cmocka_unit_test(a_folder_that_the_kernel_holds_is_left_alone),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

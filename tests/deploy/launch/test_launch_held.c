@@ -66,16 +66,17 @@ static void one_that_has_recorded_the_end_leaves_the_folder_to_the_launcher(void
     temp_folder_write(*state, "summary.json", SUMMARY("completed"), strlen(SUMMARY("completed")));
     assert_int_equal(launch_conclude(&launch, STATUS_OK), EXIT_COMPLETED);
     char wanted[160];
-    snprintf(wanted, sizeof(wanted),
-             "the coordinator (pid %d on here) has recorded how the job ended, and does not go",
-             (int)getpid());
+    snprintf(
+        wanted, sizeof(wanted),
+        "the coordinator (pid %d on here) has recorded how the job ended, but has not ended itself",
+        (int)getpid());
     const char *log = captured_log_end(), *said = strstr(log, wanted);
     assert_non_null(said);
     assert_non_null(strstr(said, "the disk of --mirror /disk/mirror hangs"));
     assert_null(strstr(log, "was killed"));
 }
 
-static void its_failed_job_stays_failed(void **state)
+static void one_that_has_recorded_a_failed_job_leaves_it_failed(void **state)
 {
     assert_true(restart_take_answer(&launch, "recorded"));
     launch_note_held(&launch);
@@ -85,7 +86,7 @@ static void its_failed_job_stays_failed(void **state)
 }
 
 /* Whoever touches the folder might be held as well. */
-static void one_that_has_not_keeps_the_folder(void **state)
+static void one_that_has_recorded_nothing_keeps_the_folder(void **state)
 {
     (void)state;
     launch_note_held(&launch);
@@ -112,8 +113,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HELD_TEST(one_that_has_recorded_the_end_leaves_the_folder_to_the_launcher),
-        HELD_TEST(its_failed_job_stays_failed),
-        HELD_TEST(one_that_has_not_keeps_the_folder),
+        HELD_TEST(one_that_has_recorded_a_failed_job_leaves_it_failed),
+        HELD_TEST(one_that_has_recorded_nothing_keeps_the_folder),
         HELD_TEST(one_that_is_started_again_has_recorded_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* Tests of the copy of the newest checkpoint in memory that a folder has. */
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/mirror_owner.h"
 #include "ps-server/checkpoint/mirror.h"
-#include "ps-server/checkpoint/mirror_owner.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/file_limit.h"
 #include "tests/support/common/temp_folder.h"

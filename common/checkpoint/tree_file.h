@@ -1,6 +1,6 @@
 /* Files with one JSON object. */
-#ifndef PS_SERVER_CHECKPOINT_TREE_FILE_H
-#define PS_SERVER_CHECKPOINT_TREE_FILE_H
+#ifndef COMMON_CHECKPOINT_TREE_FILE_H
+#define COMMON_CHECKPOINT_TREE_FILE_H
 
 #include "common/base/status.h"
 

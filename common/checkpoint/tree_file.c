@@ -1,5 +1,5 @@
 /* Writes JSON to files. */
-#include "ps-server/checkpoint/tree_file.h"
+#include "common/checkpoint/tree_file.h"
 
 #include "common/base/new_file.h"
 

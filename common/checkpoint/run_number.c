@@ -1,5 +1,5 @@
 /* Draws the numbers of runs. */
-#include "common/service/run_number.h"
+#include "common/checkpoint/run_number.h"
 
 #include <sodium.h>
 

@@ -1,7 +1,7 @@
 /* The number of a run: what a copy of its checkpoints is known by, whatever the folders are called.
  */
-#ifndef COMMON_SERVICE_RUN_NUMBER_H
-#define COMMON_SERVICE_RUN_NUMBER_H
+#ifndef COMMON_CHECKPOINT_RUN_NUMBER_H
+#define COMMON_CHECKPOINT_RUN_NUMBER_H
 
 #define RUN_NUMBER_BYTES 40 // as text
 

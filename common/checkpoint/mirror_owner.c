@@ -1,9 +1,9 @@
 /* Reads and writes the number of a run. */
-#include "ps-server/checkpoint/mirror_owner.h"
+#include "common/checkpoint/mirror_owner.h"
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
-#include "ps-server/checkpoint/tree_file.h"
+#include "common/checkpoint/tree_file.h"
 
 #include <jansson.h>
 
@@ -49,7 +49,7 @@ enum status mirror_owner_write(const char *folder, const struct mirror_owner *ow
     path_of(folder, path);
     json_t *tree = json_pack("{s:s, s:s, s:b}", "run", owner->run, "other", owner->other, "made",
                              owner->is_made);
-    return tree_file_replace(path, tree, JSON_ENSURE_ASCII);
+    return tree_file_replace(path, tree, 0); // with paths as they are: requeue.sbatch reads them
 }
 
 enum status mirror_owner_leave(const char *run_folder)
