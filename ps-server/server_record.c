@@ -91,6 +91,7 @@ void server_note_restart(struct server *server, uint64_t step)
     }
     server->is_restart_noted = true;
     server->restart.begin_step = step;
+    server->restart.workers_lost = server->coordinator.workers_lost; // some with the one before
     recorder_note_restart(server->recorder, &server->restart);
 }
 
