@@ -37,8 +37,21 @@ static int has_checkpoints(const char *path)
     return has_some;
 }
 
+static bool is_same(const char *path, const char *other)
+{
+    struct stat facts, other_facts;
+    return stat(path, &facts) == 0 && stat(other, &other_facts) == 0 &&
+           facts.st_dev == other_facts.st_dev && facts.st_ino == other_facts.st_ino;
+}
+
 static enum status refuse(const struct mirror_place *place, const struct mirror_owner *owner)
 {
+    if (is_same(owner->other, place->run_folder)) {
+        log_error("--mirror %s has old copies: the run in %s has begun anew, or gone on without "
+                  "them; nothing there is changed; name another folder, or remove them",
+                  place->folder, place->run_folder);
+        return STATUS_INVALID;
+    }
     const char *run = owner->other[0] != '\0' ? owner->other : "not known";
     log_error("--mirror %s has copies of another run (%s), which may still go on from them: "
               "nothing there is changed; name another folder, or remove them",
@@ -78,13 +91,6 @@ static enum status identify(struct mirror_place *place)
     place->is_made |= is_known && there.is_made;
     place->is_of_run = place->goes_on && is_known && has_some;
     return has_some && !place->is_of_run ? refuse(place, &there) : STATUS_OK;
-}
-
-static bool is_same(const char *path, const char *other)
-{
-    struct stat facts, other_facts;
-    return stat(path, &facts) == 0 && stat(other, &other_facts) == 0 &&
-           facts.st_dev == other_facts.st_dev && facts.st_ino == other_facts.st_ino;
 }
 
 /* There the run's own checkpoints would be kept and removed as copies are. */

@@ -310,7 +310,7 @@ static void one_of_an_earlier_run_in_the_same_folder_is_refused_and_stays(void *
     captured_log_begin();
     assert_int_equal(open_it(&scene, false, ""), STATUS_INVALID);
     const char *log = captured_log_end();
-    assert_non_null(strstr(log, "has copies of another run"));
+    assert_non_null(strstr(log, "has old copies"));
     assert_non_null(strstr(log, scene.run_folder));
     check_newest(&scene, 5, 5);
     close_scene(&scene);
@@ -356,7 +356,7 @@ static void a_run_that_went_on_without_its_mirror_does_not_take_it_later(void **
     mirror_owner_forget(strdup(scene.run_folder));
     captured_log_begin();
     assert_int_equal(open_it(&scene, true, ""), STATUS_INVALID);
-    assert_non_null(strstr(captured_log_end(), "has copies of another run"));
+    assert_non_null(strstr(captured_log_end(), "has old copies"));
     close_scene(&scene);
 }
 
@@ -376,7 +376,7 @@ static void a_run_that_went_on_with_another_mirror_does_not_take_the_first_later
     snprintf(scene.folder, sizeof(scene.folder), "%s", first);
     captured_log_begin();
     assert_int_equal(open_it(&scene, true, ""), STATUS_INVALID);
-    assert_non_null(strstr(captured_log_end(), "has copies of another run"));
+    assert_non_null(strstr(captured_log_end(), "has old copies"));
     close_scene(&scene);
 }
 
