@@ -20,6 +20,7 @@
 #define FLOATS UINT64_C(8)
 
 static const char *hanging; // folder whose disk hangs; NULL: none does
+static sem_t hung;          // what hangs has read that
 static sem_t go;            // nobody says so: what hangs does so until the process ends
 
 // NOLINTBEGIN(readability-identifier-naming): the linker's names.
@@ -36,6 +37,7 @@ enum status __wrap_checkpoint_open_before(const struct checkpoint_place *place,
                                           size_t error_size, char *ret_notes, size_t notes_size)
 {
     if (hanging != NULL && strcmp(place->folder, hanging) == 0) {
+        sem_post(&hung);
         sem_wait(&go);
     }
     return __real_checkpoint_open_before(place, ret_reader, ret_error, error_size, ret_notes,
@@ -194,6 +196,22 @@ static void a_mirror_of_a_job_with_other_options_is_refused_by_name(void **state
     close_run(&run);
 }
 
+static void begin_to_hang(const char *folder)
+{
+    sem_init(&hung, 0, 0);
+    sem_init(&go, 0, 0);
+    hanging = folder;
+}
+
+/* Once so many threads hang there. */
+static void end_hanging(int threads)
+{
+    for (int i = 0; i < threads; i++) {
+        assert_int_equal(sem_wait(&hung), 0);
+    }
+    hanging = NULL;
+}
+
 /* It is as if there were none, where a launcher has started the coordinator again. */
 static void a_mirror_whose_disk_hangs_is_named_and_may_be_lacking(void **state)
 {
@@ -203,14 +221,13 @@ static void a_mirror_whose_disk_hangs_is_named_and_may_be_lacking(void **state)
     write_checkpoint(&run.job, run.folder, 5);
     write_checkpoint(&run.job, run.mirror, 7);
     run.wait = (struct slow_disk_wait){.warn_s = 0.25, .fail_s = 0.5};
-    sem_init(&go, 0, 0);
-    hanging = run.mirror;
+    begin_to_hang(run.mirror);
     captured_log_begin();
     assert_int_equal(look(&run, ""), STATUS_IO);
     run.may_lack_mirror = true;
     enum status status = look(&run, "");
     const char *log = captured_log_end();
-    hanging = NULL;
+    end_hanging(2);
     assert_int_equal(status, STATUS_OK);
     assert_true(run.origin.lacks_mirror);
     assert_int_equal(checkpoint_step(run.origin.reader), 5);
@@ -230,11 +247,10 @@ static void a_run_folder_whose_disk_hangs_is_an_error(void **state)
     open_run(&run);
     run.may_lack_mirror = true;
     run.wait = (struct slow_disk_wait){.warn_s = 0.25, .fail_s = 0.5};
-    sem_init(&go, 0, 0);
-    hanging = run.folder;
+    begin_to_hang(run.folder);
     captured_log_begin();
     assert_int_equal(look(&run, ""), STATUS_IO);
-    hanging = NULL;
+    end_hanging(1);
     assert_non_null(strstr(captured_log_end(), run.folder));
     close_run(&run);
 }
