@@ -213,11 +213,11 @@ void mirror_take(struct mirror *mirror, struct vault *vault)
         return;
     }
     struct task task = {.step = vault_step(vault)};
-    if (!list_vectors(vault, &task) || task.count == 0) {
+    task.job_part = vault_copy_job_part(vault);
+    if (task.job_part == NULL || !list_vectors(vault, &task) || task.count == 0) {
         task_finish(&task);
         return; // the next one is written
     }
-    task.job_part = vault_share_job_part(vault);
     vault_hold(vault);
     mirror->is_writing = task_thread_add(mirror->thread, &task);
     if (!mirror->is_writing) {

@@ -183,9 +183,9 @@ const json_t *vault_job_part(const struct vault *vault)
     return whole_one(vault)->job_part;
 }
 
-json_t *vault_share_job_part(const struct vault *vault)
+json_t *vault_copy_job_part(const struct vault *vault)
 {
-    return json_incref(whole_one(vault)->job_part);
+    return json_deep_copy(whole_one(vault)->job_part);
 }
 
 void vault_hold(struct vault *vault)

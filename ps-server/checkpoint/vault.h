@@ -37,8 +37,8 @@ uint64_t vault_step(const struct vault *vault);
 /* What it says of the job: job_part.h. Borrowed; NULL: there is none. */
 const json_t *vault_job_part(const struct vault *vault);
 
-/* The same for a thread that reads it: counted, so the caller lets go of it. */
-json_t *vault_share_job_part(const struct vault *vault);
+/* A copy of it, which is the caller's and may be another thread's. NULL: no memory. */
+json_t *vault_copy_job_part(const struct vault *vault);
 
 /* Holds the one that is whole, and no other: it stays where it is, for a thread that reads it,
  * until vault_let_go. */
