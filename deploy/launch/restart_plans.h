@@ -40,7 +40,8 @@ bool restart_plans_are_one_loss(const struct launch *launch, const struct member
  * those that are planned for others. */
 uint32_t restart_plans_before(const struct launch *launch, const struct member *member);
 
-/* Plans a member's restart, after the pause that follows so many. An earlier plan stays. */
+/* Plans a member's restart, after the pause that follows so many, or at once after none. An earlier
+ * plan stays. */
 void restart_plans_make(const struct launch *launch, struct member *member, uint32_t recent);
 
 /* A restart was made: of the coordinator or the whole job, or of a member. */

@@ -236,12 +236,16 @@ static void note_end(struct keeper *keeper, const struct coordinator *coordinato
 }
 
 /* Into memory goes what a job can go on from, and that is no copy of its end: who loses a worker
- * there goes on from the one before. */
-static enum status commit_in_memory(const struct keeper_options *options,
-                                    const struct checkpointing *of, json_t *part)
+ * there goes on from the one before. The part stays the caller's: if the saver's thread gets it, no
+ * other may count references to it. */
+static enum status commit_in_memory(const struct keeper *keeper,
+                                    const struct coordinator *coordinator, json_t *part)
 {
+    const struct keeper_options *options = &keeper->options;
+    const struct checkpointing *of = &coordinator->checkpointing;
     if (of->step < of->plan.total) {
-        enum status status = vault_commit(options->vault, json_incref(part));
+        json_t *kept = is_written(keeper, coordinator) ? json_deep_copy(part) : json_incref(part);
+        enum status status = vault_commit(options->vault, kept);
         if (status == STATUS_OK && options->mirror != NULL) {
             mirror_take(options->mirror, options->vault);
         }
@@ -257,7 +261,7 @@ static void commit_parts(struct keeper *keeper, const struct coordinator *coordi
 {
     enum status status = STATUS_OK;
     if (keeper->options.vault != NULL) {
-        status = commit_in_memory(&keeper->options, &coordinator->checkpointing, part);
+        status = commit_in_memory(keeper, coordinator, part);
     }
     if (!is_written(keeper, coordinator)) {
         json_decref(part);
