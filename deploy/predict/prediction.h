@@ -6,7 +6,7 @@
 #include "common/job/job.h"
 #include "deploy/predict/basis/costs.h"
 #include "deploy/predict/basis/network.h"
-#include "ps-server/shard/staleness.h"
+#include "ps-server/results/staleness.h"
 
 struct prediction {
     double images_per_s; // 0 if steps take no time

@@ -93,10 +93,16 @@ static double steps_since_copy(const struct walk *walk)
     return fmin(half, (double)walk->made);
 }
 
+/* Servers of a race keep what they have: see ps-server/coordinator/in_place.h. */
+static bool goes_on_in_place(const struct walk *walk, bool is_worker)
+{
+    return is_worker && mode_updates_on_push(walk->job->mode.kind) && !walk->job->compresses;
+}
+
 static enum status lose(struct walk *walk, bool is_worker)
 {
     struct fault_course *course = &walk->course;
-    double steps = steps_since_copy(walk);
+    double steps = goes_on_in_place(walk, is_worker) ? 0 : steps_since_copy(walk);
     walk->lost_workers += is_worker;
     walk->lost_servers += !is_worker;
     enum status status = ask(walk, &walk->now_step_s);

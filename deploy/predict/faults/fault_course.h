@@ -3,7 +3,8 @@
  *
  * A loss (docs/LOSSES.md) is noticed, and the next generation begins; then the steps since the
  * newest copy are made again, half of those between two copies in the mean, and all others, by the
- * processes that are left. A worker that joins costs a generation as well, and no step.
+ * processes that are left. In a race that has lost a worker nothing is made again. A worker that
+ * joins costs a generation as well, and no step.
  *
  * Of a process that stands still, or is cut off, all workers lose the time that they cannot go on
  * without it: all of it in ring and ps-sync, none in ps-async, that behind S steps in ps-ssp:S. In
@@ -21,6 +22,7 @@
 struct fault_job {
     struct mode mode;
     uint32_t workers, servers, backup;
+    bool compresses; // gradients
     uint64_t steps; // of the whole job
 };
 

@@ -29,6 +29,7 @@ static struct fault_job job_of(const struct fault_study *faults, const struct st
                               .workers = point->workers,
                               .servers = point->design.servers,
                               .backup = is_sync ? faults->study->job.backup : 0,
+                              .compresses = faults->study->job.compress.kind != CODEC_NONE,
                               .steps = faults->steps};
 }
 

@@ -66,6 +66,24 @@ static void an_early_loss_has_few_steps_to_make_again(void **state)
     assert_true(course_of(&job, "rank=0,step=1,kill").steps_again == 0);
 }
 
+/* But where a server is lost, and where errors of compressed gradients lie in a copy. */
+static void races_make_nothing_again_for_a_lost_worker(void **state)
+{
+    (void)state;
+    static const enum mode_kind kinds[] = {MODE_PS_SSP, MODE_PS_ASYNC};
+    for (int i = 0; i < 2; i++) {
+        struct fault_job job = job_in(kinds[i]);
+        const struct fault_course course = course_of(&job, "rank=2,step=401,kill");
+        assert_true(course.steps_again == 0 && course.again_s == 0);
+        predictions_check("all", 4, course.all_s, 10 + 0.5 + 2 + 6, 1e-9);
+        predictions_check("server", 4, course_of(&job, "shard=1,step=400,kill").steps_again, 50,
+                          1e-9);
+        job.compresses = true;
+        predictions_check("codes", 4, course_of(&job, "rank=2,step=401,kill").steps_again, 50,
+                          1e-9);
+    }
+}
+
 static void a_worker_that_comes_ends_the_slow_steps(void **state)
 {
     (void)state;
@@ -134,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_costs_a_generation_and_steps),
         cmocka_unit_test(an_early_loss_has_few_steps_to_make_again),
+        cmocka_unit_test(races_make_nothing_again_for_a_lost_worker),
         cmocka_unit_test(a_worker_that_comes_ends_the_slow_steps),
         cmocka_unit_test(a_lost_server_is_missed_likewise),
         cmocka_unit_test(a_stop_costs_what_others_cannot_do_meanwhile),
