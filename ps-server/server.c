@@ -120,7 +120,7 @@ static uint32_t most_shards(const struct server *server)
     return given > now ? given : now;
 }
 
-enum status server_open_keeper(struct server *server)
+enum status server_open_keeper(struct server *server, uint64_t in_place)
 {
     const struct server_options *options = server->options;
     enum status status = server_look_at_past(server);
@@ -138,6 +138,8 @@ enum status server_open_keeper(struct server *server)
                    .was_lost = server->was_lost,
                    .wait = server_disk_wait(server),
                    .mirror_wait = server_mirror_wait(server)},
+        .in_place = in_place > 0 ? server->in_place : NULL,
+        .in_place_step = in_place,
         .vault = server->vault,
         .mirror = server->mirror,
         .saver = &server->saver,
@@ -293,10 +295,19 @@ static void say_alive(struct server *server)
     }
 }
 
+/* Whether the job is over, or the next generation may begin. */
+static bool is_over(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    bool renews = coordinator->state == COORDINATOR_RENEWING;
+    return coordinator->state == COORDINATOR_OVER ||
+           (renews && !in_place_awaits(coordinator, clock_now_ms()));
+}
+
 static void loop(struct server *server)
 {
     const struct coordinator *coordinator = &server->coordinator;
-    while (coordinator->state != COORDINATOR_OVER && coordinator->state != COORDINATOR_RENEWING) {
+    while (!is_over(server)) {
         say_alive(server);
         take_messages(server);
         if (server->keeper != NULL) { // see server_open_keeper
@@ -376,7 +387,7 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
-    status = server_open_keeper(server);
+    status = server_open_keeper(server, 0);
     if (status != STATUS_OK) {
         return status;
     }
@@ -448,6 +459,7 @@ static void destroy(struct server *server, bool is_over)
     end_saver(server, is_recorded); // wakes the channel
     server_end_mirror(server, is_over);
     vault_destroy(server->vault);
+    json_decref(server->in_place);
     channel_destroy(server->channel, 200);
     signs_end(&server->signs);
     if (is_recorded) { // otherwise it ends with the process

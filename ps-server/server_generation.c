@@ -35,6 +35,23 @@ enum status server_open_job(struct server *server)
     return status == STATUS_OK ? init_coordinator(server) : status;
 }
 
+/* What the next generation begins with, in place: without memory for that it begins at a copy. One
+ * that has overtaken the last before that had trained begins with the same. */
+static void describe_in_place(struct server *server, struct generation *next)
+{
+    bool is_overtaken = server->coordinator.started_ms == 0 && next->in_place > 0;
+    if (is_overtaken) {
+        return;
+    }
+    json_decref(server->in_place);
+    server->in_place = NULL;
+    if (next->in_place > 0) {
+        in_place_describe(&server->coordinator, next->in_place);
+        server->in_place = job_part_json(&server->coordinator, clock_now_ms());
+        next->in_place = server->in_place != NULL ? next->in_place : 0;
+    }
+}
+
 /* Makes the coordinator of the next generation in the place of the last one, which stays if that
  * cannot be. */
 static enum status begin_generation(struct server *server)
@@ -44,6 +61,7 @@ static enum status begin_generation(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    describe_in_place(server, &next);
     coordinator_call_back(&server->coordinator, clock_now_ms());
     struct coordinator last = server->coordinator;
     const struct job own = server->job;
@@ -51,7 +69,7 @@ static enum status begin_generation(struct server *server)
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
     generation_change_job(&last, &next, &server->job);
-    status = server_open_keeper(server);
+    status = server_open_keeper(server, next.in_place);
     if (status != STATUS_OK) {
         goto fail;
     }

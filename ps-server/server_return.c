@@ -84,7 +84,7 @@ static enum status forget_training(struct server *server)
     if (server->saver != NULL) { // what is on its way to the disk arrives there, if it is no slower
         saver_await_idle(server->saver, (uint64_t)(1000 * server->job.lost_after));
     }
-    enum status status = server_open_keeper(server);
+    enum status status = server_open_keeper(server, 0);
     if (status == STATUS_OK) {
         keeper_hand_over(server->keeper, &server->coordinator);
     }

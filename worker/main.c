@@ -124,7 +124,7 @@ static enum status train(const struct worker_options *options, struct link *link
         link_leave(link, status, text);
         return status;
     }
-    status = trainer_restore(workplace->trainer, link);
+    status = trainer_restore(workplace->trainer, link, &workplace->kept);
     if (status != STATUS_OK) {
         snprintf(text, sizeof(text), "it cannot go on from the checkpoint (%s); its log says more",
                  status_text(status));
@@ -156,6 +156,9 @@ static enum status train_generation(const struct worker_options *options,
     status = train(options, link, workplace, job, &link_options->rank);
     link_options->made_step = link_steps(link);
     link_destroy(link);
+    if (status == STATUS_AGAIN && workplace->trainer != NULL) {
+        trainer_keep_statistics(workplace->trainer, &workplace->kept);
+    }
     workplace_clear(workplace);
     return status;
 }

@@ -270,6 +270,7 @@ void workplace_clear(struct workplace *workplace)
 void workplace_close(struct workplace *workplace)
 {
     workplace_clear(workplace);
+    kept_statistics_finish(&workplace->kept);
     device_close(workplace->device);
     loaders_destroy(workplace->loaders);
     dataset_close(workplace->test);

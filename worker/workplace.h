@@ -18,6 +18,7 @@ struct workplace {
     struct loaders *loaders; // that read both
     struct device *device;
     struct trainer *trainer;
+    struct kept_statistics kept;           // of the trainer before this one
     char figures[WORKPLACE_FIGURES_BYTES]; // M,M,M/D,D,D of pixels; "": they are not of bytes
     struct trace *trace;                   // borrowed; of the process, for a timeline; NULL: none
 };

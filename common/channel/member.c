@@ -166,6 +166,7 @@ static enum status take_welcome(struct member *member, const struct message *wel
     member->channel->has_gone_on = welcome->generation > 0;
     member->begin_step = welcome->step;
     member->generation = welcome->generation;
+    member->is_in_place = welcome->reason == STATUS_AGAIN;
     enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("the coordinator's job makes no sense here: %s", error);

@@ -92,7 +92,9 @@ struct message {
     uint32_t generation;     // WELCOME, BACK: how often the job has gone on with other processes;
                              // JOIN: not 0, if it was in the job before
     uint32_t term;           // GO: how many coordinators have taken its members in since
-    enum status reason;      // HEARTBEAT with AGAIN: the coordinator has begun anew: say BACK
+    enum status reason;      // HEARTBEAT with AGAIN: the coordinator has begun anew: say BACK;
+                             // SNAPSHOT with AGAIN: a server is to keep what it has, and answers
+                             // how many gradients that is; WELCOME: servers go on from that
     const char *text;        // never NULL after decode
 
     // Parts. Each kind has those that the table of wire.c says, the others are NULL; borrowed.

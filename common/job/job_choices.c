@@ -132,9 +132,11 @@ const struct option_choice on_loss_choices[] = {
     [ON_LOSS_FAIL] = {"fail", "the job fails, and says which process was lost, and how"},
     [ON_LOSS_REDEAL] =
         {"redeal",
-         "the job goes on from the newest copy of what it had, within a second: the other workers "
-         "carry the ranks of a lost one, the other servers the parameters. It ends with the bits "
-         "of an undisturbed job, unless gradients race each other"},
+         "the job goes on within a second, from the newest copy of what it had, or, where "
+         "gradients "
+         "race each other, from what its servers have: the other workers carry the ranks of a lost "
+         "one, the other servers the parameters. It ends with the bits of an undisturbed job, "
+         "unless gradients race"},
     [ON_LOSS_SHRINK] =
         {"shrink",
          "the job goes on likewise, but without the ranks of a lost worker: nobody computes their "

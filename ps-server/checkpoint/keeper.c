@@ -40,25 +40,31 @@ struct keeper {
     uint32_t news_count, news_capacity;
 };
 
-/* What to go on from is in memory. */
-static enum status take_vault(struct keeper *keeper)
-{
-    const struct keeper_options *options = &keeper->options;
-    char error[ERROR_BYTES] = "";
-    enum status status =
-        job_part_read(vault_job_part(options->vault), options->origin.job,
-                      vault_step(options->vault), &keeper->origin.part, error, sizeof(error));
-    if (status != STATUS_OK) {
-        log_error("cannot go on from step %llu: %s", (unsigned long long)vault_step(options->vault),
-                  error);
-    }
-    keeper->has_part = status == STATUS_OK;
-    return status;
-}
-
 static bool is_in_memory(const struct keeper *keeper)
 {
     return keeper->options.vault != NULL && vault_step(keeper->options.vault) > 0;
+}
+
+/* The job's part of what to go on from, where that is in memory: with its servers, or in the vault.
+ */
+static const json_t *part_in_memory(const struct keeper *keeper)
+{
+    const struct keeper_options *options = &keeper->options;
+    return options->in_place != NULL ? options->in_place : vault_job_part(options->vault);
+}
+
+static enum status take_memory(struct keeper *keeper)
+{
+    const struct keeper_options *options = &keeper->options;
+    uint64_t step = options->in_place != NULL ? options->in_place_step : vault_step(options->vault);
+    char error[ERROR_BYTES] = "";
+    enum status status = job_part_read(part_in_memory(keeper), options->origin.job, step,
+                                       &keeper->origin.part, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("cannot go on from step %llu: %s", (unsigned long long)step, error);
+    }
+    keeper->has_part = status == STATUS_OK;
+    return status;
 }
 
 /* What to go on from is on the disk, if there is something. */
@@ -90,7 +96,8 @@ enum status keeper_create(const struct keeper_options *options, struct keeper **
     keeper->news = calloc(keeper->news_capacity, sizeof(*keeper->news));
     enum status status = STATUS_NO_MEMORY;
     if (keeper->news != NULL) {
-        status = is_in_memory(keeper) ? take_vault(keeper) : take_disk(keeper);
+        bool has_some = options->in_place != NULL || is_in_memory(keeper);
+        status = has_some ? take_memory(keeper) : take_disk(keeper);
     }
     if (status != STATUS_OK) {
         keeper_destroy(keeper);
@@ -133,7 +140,7 @@ struct beginning *keeper_beginning(const struct keeper *keeper)
         return NULL;
     }
     const json_t *part = keeper->origin.reader != NULL ? checkpoint_job_part(keeper->origin.reader)
-                                                       : vault_job_part(options->vault);
+                                                       : part_in_memory(keeper);
     return beginning_create(options->origin.folder, keeper->origin.part.resume.step, part);
 }
 

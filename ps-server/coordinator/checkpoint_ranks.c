@@ -52,3 +52,24 @@ void checkpoint_ranks_give(const struct coordinator_resume *resume, struct rank_
                                        .images = resume->open_images + ranks.first,
                                        .loss_sums = resume->open_loss_sums + ranks.first};
 }
+
+void checkpoint_counts_note(struct checkpointing *checkpointing, uint32_t server,
+                            const struct wire_report *report)
+{
+    struct checkpoint_counts *counts = &checkpointing->counts[server];
+    *counts = (struct checkpoint_counts){.late_count = report->late};
+    staleness_add_counts(&counts->staleness, report->staleness, report->staleness_bins,
+                         report->staleness_sum, report->staleness_max);
+}
+
+void checkpoint_counts_add(struct coordinator *coordinator, uint32_t servers)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    const struct results *before = &coordinator->results; // no server has told its own so far
+    of->counted.staleness = before->staleness;
+    of->counted.late_count = before->late_count;
+    for (uint32_t i = 0; i < servers; i++) {
+        staleness_add_all(&of->counted.staleness, &of->counts[i].staleness);
+        of->counted.late_count += of->counts[i].late_count;
+    }
+}

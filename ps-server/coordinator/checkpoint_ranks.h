@@ -1,15 +1,16 @@
-/* What a checkpoint has of each rank beside its vectors: the results so far, and what was not
+/* What a checkpoint has beside its vectors. Of each rank: the results so far, and what was not
  * reported of the period that is open. A worker tells it for all ranks that it carries; when the
- * job is resumed, others may carry them. Pure. */
+ * job is resumed, others may carry them. And what servers had counted by then. Pure. */
 #ifndef PS_SERVER_COORDINATOR_CHECKPOINT_RANKS_H
 #define PS_SERVER_COORDINATOR_CHECKPOINT_RANKS_H
 
 #include "common/channel/wire.h"
 #include "common/job/carriers.h"
-#include "ps-server/coordinator/results.h"
+#include "ps-server/results/results.h"
 
 #include <stdbool.h>
 
+struct checkpointing;
 struct coordinator;
 struct coordinator_resume;
 
@@ -18,6 +19,14 @@ struct checkpoint_rank {
     struct results_rank results;
     struct wire_report open_period;
 };
+
+/* A server tells what it has counted in this generation, with its snapshot. */
+void checkpoint_counts_note(struct checkpointing *checkpointing, uint32_t server,
+                            const struct wire_report *report);
+
+/* Adds what so many servers have told to what was counted before this generation: that is what the
+ * checkpoint which is collected has. */
+void checkpoint_counts_add(struct coordinator *coordinator, uint32_t servers);
 
 /* Keeps what a SNAPSHOT says of the ranks that its sender carries. False if it is not about as
  * many. */

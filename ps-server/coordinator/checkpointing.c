@@ -105,28 +105,6 @@ static void give_task(struct coordinator *coordinator, enum checkpoint_task task
     coordinator->port.checkpoint(coordinator->port.context, task, peer, message);
 }
 
-/* A server tells what it has counted with its snapshot. */
-static void note_counts(struct checkpoint_counts *counts, const struct wire_report *report)
-{
-    *counts = (struct checkpoint_counts){.late_count = report->late};
-    staleness_add_counts(&counts->staleness, report->staleness, report->staleness_bins,
-                         report->staleness_sum, report->staleness_max);
-}
-
-/* Adds what servers have counted in this generation to what was counted before. */
-static void add_counts(struct coordinator *coordinator, uint64_t step)
-{
-    struct checkpointing *of = &coordinator->checkpointing;
-    const struct results *before = &coordinator->results; // no server has told its own so far
-    of->counted.staleness = before->staleness;
-    of->counted.late_count = before->late_count;
-    for (uint32_t i = of->worker_count; i < checkpoint_schedule_shares(coordinator, step); i++) {
-        const struct checkpoint_counts *counts = &of->counts[i - of->worker_count];
-        staleness_add_all(&of->counted.staleness, &counts->staleness);
-        of->counted.late_count += counts->late_count;
-    }
-}
-
 static void begin_collecting(struct coordinator *coordinator, uint64_t step, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
@@ -136,7 +114,8 @@ static void begin_collecting(struct coordinator *coordinator, uint64_t step, uin
     of->is_written = checkpoint_schedule_is_for_disk(of, step) && !of->has_rest;
     // A member that has sent its pieces may offer the next one before this one is whole.
     memcpy(of->collected, of->ranks, coordinator->carriers.ranks * sizeof(*of->ranks));
-    add_counts(coordinator, step);
+    checkpoint_counts_add(coordinator,
+                          checkpoint_schedule_shares(coordinator, step) - of->worker_count);
     of->is_given_up = false;
     of->vectors.count = 0;
     give_task(coordinator, CHECKPOINT_BEGIN, 0, NULL);
@@ -242,7 +221,7 @@ static void take_offer(struct coordinator *coordinator, uint32_t share,
                     (share >= of->worker_count || take_ranks(coordinator, share, message));
     offer->offered = is_there ? step : offer->offered;
     if (is_there && share >= of->worker_count && message->report != NULL) {
-        note_counts(&of->counts[share - of->worker_count], message->report);
+        checkpoint_counts_note(of, share - of->worker_count, message->report);
     }
     if (step == of->announced && !is_there) {
         of->announced = 0; // it was too near for this one

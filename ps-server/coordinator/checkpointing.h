@@ -27,7 +27,7 @@
 #include "common/job/checkpoints.h"
 #include "ps-server/coordinator/checkpoint_ranks.h"
 #include "ps-server/coordinator/checkpoint_vectors.h"
-#include "ps-server/shard/staleness.h"
+#include "ps-server/results/staleness.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,12 +16,13 @@
 #include "common/vector/layout.h"
 #include "ps-server/coordinator/checkpointing.h"
 #include "ps-server/coordinator/choices.h"
+#include "ps-server/coordinator/in_place.h"
 #include "ps-server/coordinator/membership.h"
 #include "ps-server/coordinator/newcomers.h"
-#include "ps-server/coordinator/results.h"
-#include "ps-server/coordinator/sums.h"
 #include "ps-server/coordinator/topology.h"
 #include "ps-server/coordinator/tuning.h"
+#include "ps-server/results/results.h"
+#include "ps-server/results/sums.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,7 +53,8 @@
  *
  * In RENEWING none of those that are left has been told yet. All that has happened by the end of
  * the loop's turn, losses that came together above all, still counts as it did before, so the job
- * may fail after all. STOP with the reason AGAIN is sent when that is known
+ * may fail after all. Where gradients race, a few more turns pass until servers have said what they
+ * have (in_place.h). STOP with the reason AGAIN is sent when that is known
  * (coordinator_call_back), and holds. If the next generation cannot begin then, CLOSING comes after
  * OVER, for those that were told to join it (coordinator_fail_to_renew).
  *
@@ -160,6 +162,8 @@ struct coordinator {
 
     bool is_launched; // a launcher says how members end, and whether it starts them again
     char vacated[COORDINATOR_REASON_BYTES]; // the last loss of one whose place is free; "": none is
+
+    struct in_place in_place; // how the next generation begins, while this one is RENEWING
 
     struct headway headway; // of this generation, until what was lost is made again
     uint64_t made_before; // the most steps that a joining worker had made in the generation before

@@ -254,6 +254,16 @@ static void handle_classes(struct coordinator *coordinator, const struct sender 
     }
 }
 
+static void handle_snapshot(struct coordinator *coordinator, const struct sender *from,
+                            const struct message *message, uint64_t now_ms)
+{
+    if (message->reason == STATUS_AGAIN) {
+        in_place_take(coordinator, from, message);
+    } else {
+        checkpointing_handle(coordinator, from, message, now_ms);
+    }
+}
+
 static void dispatch(struct coordinator *coordinator, const struct sender *from,
                      const struct message *message, uint64_t now_ms)
 {
@@ -289,6 +299,8 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         handle_leave(coordinator, from, message, now_ms);
         break;
     case MESSAGE_SNAPSHOT:
+        handle_snapshot(coordinator, from, message, now_ms);
+        break;
     case MESSAGE_PIECE:
     case MESSAGE_FETCH:
         checkpointing_handle(coordinator, from, message, now_ms);

@@ -40,6 +40,7 @@ static void welcome(const struct coordinator *coordinator, uint64_t peer, enum m
         .seal_key = coordinator->seal_key,
         .step = resume != NULL ? resume->step : 0,
         .generation = coordinator->generation != NULL ? coordinator->generation->number : 0,
+        .reason = generation_is_in_place(coordinator) ? STATUS_AGAIN : STATUS_OK,
     };
     if (resume != NULL && role == ROLE_WORKER) {
         checkpoint_ranks_give(resume, carriers_block(coordinator->carriers, index), &report,

@@ -308,6 +308,9 @@ void generation_raise_lost_step(const struct coordinator *coordinator, uint64_t 
                                 struct recovery *recovery)
 {
     uint64_t total = job_known_steps(coordinator->job, coordinator->train_samples);
+    if (recovery->is_in_place) {
+        return; // servers have said it
+    }
     step = total > 0 && step > total ? total : step;
     recovery->lost_step = step > recovery->lost_step ? step : recovery->lost_step;
 }
@@ -394,6 +397,11 @@ bool generation_is_done(const struct coordinator *coordinator)
     uint32_t done = membership_count(membership->workers, membership->worker_count, SLOT_DONE);
     return job_may_commit(coordinator->job) ? done > 0 && count_left(coordinator) == 0
                                             : done == membership->worker_count;
+}
+
+bool generation_is_in_place(const struct coordinator *coordinator)
+{
+    return coordinator->generation != NULL && coordinator->generation->in_place > 0;
 }
 
 uint64_t generation_started_ms(const struct coordinator *coordinator)

@@ -44,6 +44,7 @@
 struct recovery {
     char reason[COORDINATOR_REASON_BYTES]; // which worker was lost, and how that is known
     uint64_t lost_step;                    // the most steps that a worker was known to have made
+    bool is_in_place;                      // no step is made again: lost_step is what servers had
     bool has_gone_on;                      // training has: begin_step is known
     uint64_t begin_step;                   // steps made that training went on from
     uint32_t processes;                    // that are left
@@ -67,6 +68,7 @@ struct recovery {
 /* Its slots are FREE, with what is known of those who come to them. */
 struct generation {
     uint32_t number;      // from 1: the first one has none of these
+    uint64_t in_place;    // the step at which it begins in place (in_place.h); 0: it does not
     struct slot *workers; // (process_count) in the order of numbers; owned
     uint32_t process_count;
     uint32_t places;      // worker processes that the job began with
@@ -201,6 +203,9 @@ uint64_t generation_started_ms(const struct coordinator *coordinator);
 
 /* Seconds of training until then, with those of processes before this one. */
 double generation_seconds(const struct coordinator *coordinator, uint64_t now_ms);
+
+/* Whether this generation begins in place. */
+bool generation_is_in_place(const struct coordinator *coordinator);
 
 /* How often the job has gone on, by --resume or with other processes. */
 uint32_t generation_restarts(const struct coordinator *coordinator);

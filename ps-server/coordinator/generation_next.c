@@ -272,6 +272,18 @@ void generation_measure_before(const struct coordinator *last, struct recovery *
     recovery->before_ms = last->ended_ms > last->started_ms ? last->ended_ms - last->started_ms : 0;
 }
 
+/* The step at which the next generation begins in place; 0: it does not. One that has not come to
+ * train leaves what servers have kept as it is. */
+static uint64_t find_in_place(const struct coordinator *last, const struct generation *next)
+{
+    bool was_overtaken = last->started_ms == 0 && generation_is_in_place(last);
+    bool has_servers = next->server_count == last->job->servers;
+    if (was_overtaken) {
+        return has_servers ? last->generation->in_place : 0;
+    }
+    return has_servers ? in_place_step(last) : 0;
+}
+
 /* Keeps the newest recoveries of before, and adds the last loss, as far as it is known. */
 static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
 {
@@ -302,6 +314,10 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
         recovery->before = before.recoveries[before.recovery_count].before;
     }
     generation_raise_lost_step(last, generation_most_steps(last), recovery);
+    if (generation->in_place > 0) {
+        recovery->lost_step = generation->in_place;
+        recovery->is_in_place = true;
+    }
     recovery->processes = generation->process_count;
     generation_measure_before(last, recovery);
     return STATUS_OK;
@@ -333,6 +349,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
     if (status != STATUS_OK) {
         goto fail;
     }
+    next.in_place = find_in_place(last, &next);
     status = list_recoveries(last, &next);
     if (status != STATUS_OK) {
         goto fail;

@@ -10,7 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/channel/wire.h"
-#include "ps-server/coordinator/results.h"
+#include "ps-server/results/results.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -25,12 +25,13 @@ static json_t *entry_json(const struct recovery *of)
     bool has_redone = of->has_gone_on && of->lost_step > of->begin_step;
     uint64_t redone = has_redone ? of->lost_step - of->begin_step : 0;
     json_t *begin_step = of->has_gone_on ? json_integer((json_int_t)of->begin_step) : json_null();
-    json_t *entry = json_pack("{s:s, s:i, s:i, s:I, s:o, s:I, s:I, s:o, s:b, s:I}", "reason",
-                              of->reason, "processes", (int)of->processes, "ranks", (int)of->ranks,
-                              "lost_step", (json_int_t)of->lost_step, "begin_step", begin_step,
-                              "steps_redone", (json_int_t)redone, "bytes", (json_int_t)of->bytes,
-                              "seconds", known(of->has_gone_on, of->seconds), "trained_on",
-                              of->trained_on, "steps_meanwhile", (json_int_t)of->steps_meanwhile);
+    json_t *entry =
+        json_pack("{s:s, s:i, s:i, s:I, s:o, s:b, s:I, s:I, s:o, s:b, s:I}", "reason", of->reason,
+                  "processes", (int)of->processes, "ranks", (int)of->ranks, "lost_step",
+                  (json_int_t)of->lost_step, "begin_step", begin_step, "in_place", of->is_in_place,
+                  "steps_redone", (json_int_t)redone, "bytes", (json_int_t)of->bytes, "seconds",
+                  known(of->has_gone_on, of->seconds), "trained_on", of->trained_on,
+                  "steps_meanwhile", (json_int_t)of->steps_meanwhile);
     add_rates(entry, of);
     return entry;
 }

@@ -3,10 +3,10 @@
 
 #include "common/base/clock.h"
 #include "common/job/job_options.h"
-#include "ps-server/coordinator/results.h"
 #include "ps-server/record/event_file.h"
 #include "ps-server/record/tensorboard_event.h"
 #include "ps-server/record/tensorboard_hparams.h"
+#include "ps-server/results/results.h"
 
 #include <errno.h>
 #include <math.h>

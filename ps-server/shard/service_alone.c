@@ -45,6 +45,7 @@ void service_go(struct service *service, const struct message *go)
 {
     service->is_running = true;
     service->running_ms = service->running_ms > 0 ? service->running_ms : clock_now_ms();
+    kept_shard_finish(service->options->kept); // the shard has it, and goes on
     if (service->member.is_alone) {
         member_return(&service->member, go);
         service_checkpoint_offer_again(service);

@@ -23,6 +23,29 @@ static void tell(struct service *service, const struct message *message)
     }
 }
 
+/* Tells what was counted with a snapshot, if there is one. */
+static void tell_snapshot(struct service *service, uint64_t steps, enum status reason,
+                          const struct wire_report *counted)
+{
+    const struct message message = {.kind = MESSAGE_SNAPSHOT,
+                                    .rank = service->index,
+                                    .step = steps,
+                                    .reason = reason,
+                                    .report = counted};
+    tell(service, &message);
+}
+
+static struct wire_report report_of(const struct staleness *staleness, uint64_t late_count)
+{
+    return (struct wire_report){
+        .late = late_count,
+        .staleness = staleness->counts,
+        .staleness_bins = staleness_bins(staleness),
+        .staleness_sum = staleness->sum,
+        .staleness_max = staleness->max,
+    };
+}
+
 /* That there is a snapshot, or why there is none. */
 static void offer(struct service *service, uint64_t steps, enum status reason)
 {
@@ -34,19 +57,26 @@ static void offer(struct service *service, uint64_t steps, enum status reason)
         of->missed = steps;
     }
     of->is_offered = reason == STATUS_OK ? is_told : of->is_offered;
-    const struct wire_report counted = {
-        .late = of->late_count,
-        .staleness = of->staleness.counts,
-        .staleness_bins = staleness_bins(&of->staleness),
-        .staleness_sum = of->staleness.sum,
-        .staleness_max = of->staleness.max,
-    };
-    const struct message message = {.kind = MESSAGE_SNAPSHOT,
-                                    .rank = service->index,
-                                    .step = steps,
-                                    .reason = reason,
-                                    .report = reason == STATUS_OK ? &counted : NULL};
-    tell(service, &message);
+    const struct wire_report counted = report_of(&of->staleness, of->late_count);
+    tell_snapshot(service, steps, reason, reason == STATUS_OK ? &counted : NULL);
+}
+
+/* The next generation goes on from what its servers have, if all of them have something. Until it
+ * is known what comes, this one goes on: what is made in those milliseconds is made again. */
+static void keep(struct service *service)
+{
+    struct kept_shard *kept = service->options->kept;
+    const struct service_checkpoint *of = &service->checkpoint;
+    bool has_some = service->shard != NULL && service->is_running && !of->is_restoring &&
+                    kept_shard_take(kept, service->shard) == STATUS_OK;
+    struct staleness staleness = service->staleness;
+    uint64_t late_count = service->late_count;
+    if (service->shard != NULL) {
+        staleness_add_all(&staleness, shard_staleness(service->shard));
+        late_count += shard_late_count(service->shard);
+    }
+    const struct wire_report counted = report_of(&staleness, late_count);
+    tell_snapshot(service, has_some ? kept->gradients : 0, STATUS_AGAIN, &counted);
 }
 
 /* Of the phases before, and of this one. */
@@ -170,6 +200,13 @@ enum status service_checkpoint_begin(struct service *service, uint64_t train_sam
     }
     if (!shard_config(service->shard)->is_restored) {
         return STATUS_OK;
+    }
+    if (service->member.is_in_place) {
+        status = kept_shard_restore(service->options->kept, service->shard);
+        if (status != STATUS_OK) {
+            log_error("this shard cannot go on from what it has: %s", status_text(status));
+        }
+        return status;
     }
     of->is_restoring = true;
     of->is_fetching_known = false;
@@ -347,8 +384,10 @@ enum status service_checkpoint_handle(struct service *service, const struct mess
                                       bool *ret_is_ready)
 {
     *ret_is_ready = false;
-    if (message->kind == MESSAGE_SNAPSHOT && checkpoint_of(service)->plan.are_on &&
-        message->step > 0) {
+    if (message->kind == MESSAGE_SNAPSHOT && message->reason == STATUS_AGAIN) {
+        keep(service);
+    } else if (message->kind == MESSAGE_SNAPSHOT && checkpoint_of(service)->plan.are_on &&
+               message->step > 0) {
         take_request(service, message->step);
     } else if (message->kind == MESSAGE_COLLECT) {
         collect(service, message);

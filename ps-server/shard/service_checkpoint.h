@@ -9,7 +9,7 @@
 #include "common/channel/wire.h"
 #include "common/job/checkpoints.h"
 #include "common/job/phases.h"
-#include "ps-server/shard/staleness.h"
+#include "ps-server/results/staleness.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -184,6 +184,10 @@ static enum status create_shard(struct service *service, const struct message *m
     config.is_restored = is_resumed;
     config.watch = service_watch(service);
     config.rounds_before = phase_rounds_before(phase, service->job.sync_every);
+    if (status == STATUS_OK && is_resumed && service->member.is_in_place) {
+        status = kept_shard_ahead(service->options->kept, phase->begin, config.workers,
+                                  &config.gradients_ahead);
+    }
     if (status == STATUS_OK) {
         status = prepare(service, phase, &config);
     }

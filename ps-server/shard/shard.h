@@ -63,8 +63,8 @@
 #include "common/plan/order.h"
 #include "common/transport/transport.h"
 #include "common/vector/layout.h"
+#include "ps-server/results/staleness.h"
 #include "ps-server/shard/remedy/remedy.h"
-#include "ps-server/shard/staleness.h"
 
 struct shard;
 struct vector_device;
@@ -102,6 +102,8 @@ struct shard_config {
     bool is_restored;        // nothing is seeded: see shard_checkpoint_restore
     uint64_t rounds_before; // pushes of each worker before, in this phase: of a restored shard with
                             // a seeded order
+    uint64_t gradients_ahead; // of a restored shard whose workers race: as many of the first are in
+                              // its parameters already, and are not applied
 
     // The parameters are the mean gradients of the last step, and nobody seeds them: workers make
     // the updates. Where all are in step.

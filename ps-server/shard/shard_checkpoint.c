@@ -139,7 +139,7 @@ static uint32_t place_of(const struct shard *shard, uint32_t part)
     return place;
 }
 
-static void copy_unit(struct shard *shard, const struct unit *unit)
+static void copy_unit(struct shard *shard, const struct unit *unit, struct snapshot *snapshot)
 {
     uint32_t vectors = vector_count(shard), place = place_of(shard, unit->first);
     for (uint32_t i = unit->first; i < unit->end; i++) {
@@ -150,8 +150,7 @@ static void copy_unit(struct shard *shard, const struct unit *unit)
         for (uint32_t v = 0; v < vectors; v++) {
             char name[PIECE_NAME_BYTES];
             const float *values = vector_at(shard, v, unit->version, name);
-            shard->math->copy(shard,
-                              snapshot_values(shard->checkpoint.snapshot, place * vectors + v),
+            shard->math->copy(shard, snapshot_values(snapshot, place * vectors + v),
                               values + part->offset, part->span.count);
         }
         place++;
@@ -180,22 +179,32 @@ void shard_checkpoint_note(struct shard *shard, const struct unit *unit)
     if (count_of(shard, unit) != shard->checkpoint.due) {
         return;
     }
-    if (!shard->checkpoint.is_free) {
+    bool is_ahead = count_of(shard, unit) < shard->config.gradients_ahead; // it has more than that
+    if (!shard->checkpoint.is_free || is_ahead) {
         shard->checkpoint.is_missed = true;
     } else if (!shard->checkpoint.is_missed) {
-        copy_unit(shard, unit);
+        copy_unit(shard, unit, shard->checkpoint.snapshot);
     }
     shard->checkpoint.copied++;
     keep_counts(shard); // those of the last unit are of all
 }
 
-void shard_checkpoint_copy(struct shard *shard)
+uint64_t shard_checkpoint_copy_to(struct shard *shard, struct snapshot *snapshot)
 {
+    uint64_t gradients = UINT64_MAX;
     for (uint32_t i = 0; i < shard->unit_count; i++) {
-        if (shard->units[i].part_count > 0) {
-            copy_unit(shard, &shard->units[i]);
+        const struct unit *unit = &shard->units[i];
+        if (unit->part_count > 0) {
+            copy_unit(shard, unit, snapshot);
+            gradients = unit->applied - unit->summed; // no copy has a sum that is not applied yet
         }
     }
+    return gradients;
+}
+
+void shard_checkpoint_copy(struct shard *shard)
+{
+    (void)shard_checkpoint_copy_to(shard, shard->checkpoint.snapshot);
     keep_counts(shard);
     shard->checkpoint.is_missed = false;
 }

@@ -279,6 +279,9 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
            (config->consistency.update != UPDATE_ON_PUSH && config->backup == 0 &&
             config->device == NULL && config->groups == NULL));
     assert(config->rounds_before == 0 || (config->is_restored && !config->has_views));
+    assert(config->gradients_ahead == 0 ||
+           (config->is_restored && config->consistency.update == UPDATE_ON_PUSH &&
+            config->order.kind == ORDER_FREE));
     struct shard *shard = calloc(1, sizeof(*shard));
     if (shard == NULL) {
         return STATUS_NO_MEMORY;

@@ -55,13 +55,26 @@ static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
     }
 }
 
+/* A gradient in the place of this one is in the parameters already, and was counted: all shards
+ * have to come to a mark with the same pushes. */
+static void pass_over(struct shard *shard, struct unit *unit, uint32_t rank)
+{
+    shard_drop_push(shard, unit, rank);
+    unit->applied++;
+    unit->version += unit->applied % shard->config.gradients_per_update == 0;
+}
+
 void shard_take_push(struct shard *shard, struct unit *unit, uint32_t rank)
 {
     if (shard_is_final(shard, unit)) {
         shard_drop_late(shard, unit, rank);
         return;
     }
-    apply_push(shard, unit, rank);
+    if (unit->applied < shard->config.gradients_ahead) {
+        pass_over(shard, unit, rank);
+    } else {
+        apply_push(shard, unit, rank);
+    }
     shard_checkpoint_note(shard, unit);
     shard_pass_marks(shard, unit);
 }

@@ -335,6 +335,9 @@ static enum status join(struct service *service, char *place, char *host, size_t
     if (status != STATUS_OK) {
         return status;
     }
+    if (!service->member.is_in_place) { // all go on from something else
+        kept_shard_finish(options->kept);
+    }
     service->departures = transport_note_departures(service->channel->transport);
     status = far_workers_create(service->channel, &service->job, &service->far);
     if (status != STATUS_OK) {
@@ -382,6 +385,7 @@ static enum status start_threads(struct service *service)
         struct shard_thread *thread = &service->threads[i - 1];
         thread->options = *service->options;
         thread->options.number += i * stride;
+        thread->options.kept += i;
         thread->options.outlast_ms = job_outlast_ms(&service->job);
         thread->options.notify = NULL; // the first one speaks for all
         if (pthread_create(&thread->id, NULL, run_thread, &thread->options) != 0) {
@@ -481,9 +485,14 @@ static enum status run_generation(const struct shard_service_options *options,
 enum status shard_service_run(const struct shard_service_options *options)
 {
     struct shard_service_options again = *options;
+    struct kept_shard kept[JOB_SERVERS_MAX] = {{.gradients = 0}}; // one for each thread, of any job
     enum status status;
+    again.kept = kept;
     do {
         status = run_generation(&again, &again.outlast_ms);
     } while (status == STATUS_AGAIN);
+    for (uint32_t i = 0; i < JOB_SERVERS_MAX; i++) {
+        kept_shard_finish(&kept[i]);
+    }
     return status;
 }

@@ -10,6 +10,7 @@
 #include "common/security/security.h"
 #include "common/service/notify.h"
 #include "common/trace/trace.h"
+#include "ps-server/shard/kept_shard.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ struct shard_service_options {
     struct trace *trace;    // borrowed; of the process, for a timeline; NULL: none
     struct notify *notify;  // is told of joining, and of the loop's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal: leave
+    struct kept_shard *kept; // of its shards, from one generation to the next: set by this module
 };
 
 /* Until the job is over. STATUS_OK if it was completed. Logs. */

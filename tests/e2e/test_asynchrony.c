@@ -121,6 +121,19 @@ static void a_loss_leaves_the_staleness_as_it_was_drawn(void **state)
     check_drawn(args, 118);
 }
 
+/* In the order of ages: how many gradients there were, and the sum of their ages. */
+static void add_up(const json_t *staleness, json_int_t *ret_total, json_int_t *ret_sum)
+{
+    const json_t *histogram = json_object_get(staleness, "histogram"), *count;
+    size_t index;
+    *ret_total = *ret_sum = 0;
+    json_array_foreach(histogram, index, count)
+    {
+        *ret_total += json_integer_value(count);
+        *ret_sum += (json_int_t)index * json_integer_value(count);
+    }
+}
+
 static void an_unsynchronised_job_makes_every_update_once(void **state)
 {
     (void)state;
@@ -129,18 +142,47 @@ static void an_unsynchronised_job_makes_every_update_once(void **state)
         const struct async_case job = {modes[i], "free", "4", "2", "auto", "24", "12"};
         json_t *summary = programs_run_job(JOB_ARGS(&job));
         const json_t *staleness = json_object_get(summary, "staleness");
-        const json_t *histogram = json_object_get(staleness, "histogram"), *count;
-        size_t index;
-        json_int_t total = 0, sum = 0;
-        json_array_foreach(histogram, index, count)
-        {
-            total += json_integer_value(count);
-            sum += (json_int_t)index * json_integer_value(count);
-        }
+        json_int_t total, sum;
+        add_up(staleness, &total, &sum);
         assert_int_equal(total, 2 * 4 * 12); // on each shard
         double mean = json_number_value(json_object_get(staleness, "mean"));
         assert_true(fabs(mean - (double)sum / (double)total) < 1e-6);
         assert_int_equal(json_array_size(json_object_get(summary, "epochs")), 3);
+        json_decref(summary);
+    }
+}
+
+/* A worker is lost, and servers keep what they have: no step is made again, nothing is fetched. */
+static void a_race_that_loses_a_worker_goes_on_from_what_its_servers_have(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ps-async", "ps-ssp:2"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *const job[] = {"-n",
+                                   "3",
+                                   "-s",
+                                   "2",
+                                   "--mode",
+                                   modes[i],
+                                   "--global-batch",
+                                   "24",
+                                   "--steps",
+                                   "60",
+                                   "--eval-every",
+                                   "1000",
+                                   "--fault",
+                                   "rank=1,step=20,kill",
+                                   NULL};
+        json_t *summary = programs_run_job(job);
+        const json_t *details = json_object_get(summary, "details");
+        const json_t *loss = json_array_get(json_object_get(details, "recoveries"), 0);
+        json_int_t total, sum;
+        assert_true(json_is_true(json_object_get(loss, "in_place")));
+        assert_int_equal(json_integer_value(json_object_get(loss, "steps_redone")), 0);
+        assert_int_equal(json_integer_value(json_object_get(loss, "bytes")), 0);
+        assert_in_range(json_integer_value(json_object_get(loss, "begin_step")), 20 / 3, 59);
+        add_up(json_object_get(summary, "staleness"), &total, &sum);
+        assert_int_equal(total, 60 * 3 * 2); // on each shard, whoever has made them
         json_decref(summary);
     }
 }
@@ -215,6 +257,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_seeded_job_has_the_staleness_that_was_drawn),
         cmocka_unit_test(a_loss_leaves_the_staleness_as_it_was_drawn),
         cmocka_unit_test(an_unsynchronised_job_makes_every_update_once),
+        cmocka_unit_test(a_race_that_loses_a_worker_goes_on_from_what_its_servers_have),
         cmocka_unit_test(rounds_of_local_steps_go_on_at_every_mark),
     };
     const struct CMUnitTest staleness[] = {

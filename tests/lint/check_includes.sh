@@ -32,10 +32,11 @@ common/channel          common/base common/trace common/vector common/security c
 
 worker/device           common/base
 
+ps-server/results       common/base common/job common/channel
 ps-server/shard/remedy  common/job
-ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device ps-server/shard/remedy
-ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/service common/channel ps-server/shard
-ps-server/record        common/base common/optimizer common/job common/live common/channel ps-server/shard ps-server/coordinator
+ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device ps-server/results ps-server/shard/remedy
+ps-server/coordinator   common/base common/vector common/transport common/optimizer common/plan common/job common/service common/channel ps-server/results
+ps-server/record        common/base common/optimizer common/job common/live common/channel ps-server/results ps-server/shard ps-server/coordinator
 ps-server/record/recorder common/base common/thread common/job common/channel ps-server/coordinator ps-server/record
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/launcher      common/base common/transport common/job common/channel ps-server/coordinator
@@ -78,7 +79,7 @@ deploy/trace            common/base common/trace
 deploy/predict/convergence common/base common/options common/job
 deploy/predict/basis    common/base common/options common/vector common/job
 deploy/predict/engine   common/base deploy/predict/basis
-deploy/predict          common/base common/plan common/job common/transport ps-server/shard worker/exchange/chunks worker/exchange/shared deploy/predict/basis deploy/predict/engine
+deploy/predict          common/base common/plan common/job common/transport ps-server/results worker/exchange/chunks worker/exchange/shared deploy/predict/basis deploy/predict/engine
 deploy/predict/exchange common/base common/codec common/plan common/job worker/exchange/chunks worker/exchange/shared deploy/predict
 deploy/predict/study    common/base common/job deploy/predict/convergence deploy/predict/basis deploy/predict
 deploy/predict/faults   common/base common/plan common/job deploy/predict/basis deploy/predict/study
@@ -104,7 +105,7 @@ worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|wo
 worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|memory|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
-deploy/predict/.*               common/(base|options|vector|codec|plan|job)/[^/]+\.h|deploy/predict/((basis|engine|exchange|study|advise|convergence|faults)/)?[^/]+\.h|ps-server/shard/staleness\.h|common/transport/send_buffer\.h|worker/exchange/(chunks/ring|shared/block)_plan\.h
+deploy/predict/.*               common/(base|options|vector|codec|plan|job)/[^/]+\.h|deploy/predict/((basis|engine|exchange|study|advise|convergence|faults)/)?[^/]+\.h|ps-server/results/staleness\.h|common/transport/send_buffer\.h|worker/exchange/(chunks/ring|shared/block)_plan\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
 common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
@@ -153,8 +154,9 @@ common/channel/(fetch|long_text|piece_name|report_sum|snapshot|wire)
 common/live/live_(request|state)
 common/plan/(augmentation|blame|halving_plan|headway|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
-ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation(_next)?|membership|newcomers|results|stalls|sums|topology|tuning)
-ps-server/shard/(credits|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
+ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation(_next)?|in_place|membership|newcomers|stalls|topology|tuning)
+ps-server/results/(results|staleness|sums)
+ps-server/shard/(credits|kept_shard|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?)
 ps-server/live/live_fill
 ps-server/returning/(ended|returning(_connection|_job|_join)?)
 ps-server/record/(live_line|metrics)

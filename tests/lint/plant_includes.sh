@@ -66,7 +66,7 @@ plant common/channel/wire.c '#include <sys/socket.h>' 'is pure, and must not inc
 plant common/channel/wire.c 'transport_bind(0);' 'is pure, and must not call transport_bind'
 plant ps-server/shard/shard.c '#include <pthread.h>' 'is pure, and must not include pthread.h'
 plant ps-server/coordinator/coordinator.c 'fprintf(stderr, "x");' 'is pure, and must not call fprintf'
-plant ps-server/coordinator/results.c 'file = fopen(path, "r");' 'is pure, and must not call fopen'
+plant ps-server/results/results.c 'file = fopen(path, "r");' 'is pure, and must not call fopen'
 plant worker/model/network.c 'printf("x");' 'is pure, and must not call printf'
 plant common/job/consistency.c 'channel_send(channel);' 'is pure, and must not call channel_send'
 plant ps-server/shard/shard.h '#include "common/base/log.h"' 'is pure, and must not include common/base/log.h'

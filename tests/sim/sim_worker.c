@@ -345,7 +345,7 @@ static enum status find_params(struct sim_training *t)
     }
     t->phase = &t->phases.list[index];
     t->worker->step = begin;
-    if (status == STATUS_OK && begin > 0) {
+    if (status == STATUS_OK && begin > 0 && !link_is_in_place(t->link)) {
         const struct fetch wanted = fetch_of("params", whole.count, whole, t->params);
         return link_fetch(t->link, &wanted);
     }

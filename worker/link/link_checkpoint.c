@@ -15,6 +15,11 @@ uint64_t link_begin_step(const struct link *link)
     return link->member.begin_step;
 }
 
+bool link_is_in_place(const struct link *link)
+{
+    return link->member.is_in_place;
+}
+
 const struct wire_report *link_open_period(const struct link *link)
 {
     return &link->member.open_period;

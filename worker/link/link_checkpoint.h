@@ -14,6 +14,9 @@
 /* After link_welcome: how many steps of the job were made before it was resumed; 0: it was not. */
 uint64_t link_begin_step(const struct link *link);
 
+/* Whether that step is where its servers are, and nobody has a copy of the parameters. */
+bool link_is_in_place(const struct link *link);
+
 /* What was not reported of the period that they end in: what this worker's ranks have in common,
  * borrowed, and of the index-th of them its own part. */
 const struct wire_report *link_open_period(const struct link *link);

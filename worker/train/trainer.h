@@ -12,6 +12,7 @@
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
 #include "worker/link/link.h"
+#include "worker/train/kept_statistics.h"
 
 #include <stdint.h>
 
@@ -32,8 +33,13 @@ enum status trainer_create(const struct job *job, struct rank_block ranks,
 void trainer_destroy(struct trainer *trainer); // NULL is fine; after the link
 
 /* After link_welcome, before link_prepare: a job that is resumed goes on with what its checkpoint
- * has. Logs. */
-enum status trainer_restore(struct trainer *trainer, struct link *link);
+ * has, or its servers, and then with what this process has kept. Logs. */
+enum status trainer_restore(struct trainer *trainer, struct link *link,
+                            const struct kept_statistics *kept);
+
+/* After trainer_run, which was to be followed by another generation: keeps the statistics of its
+ * ranks in the place of others. Without effect if training had not begun. */
+void trainer_keep_statistics(struct trainer *trainer, struct kept_statistics *kept);
 
 /* What the link tells the coordinator. Borrowed from the trainer. */
 void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_prepared);

@@ -1,4 +1,4 @@
-/* Fills snapshots at steps, and restores a worker from a checkpoint. */
+/* Fills snapshots at steps. */
 #include "worker/train/trainer_checkpoint.h"
 
 #include "common/base/log.h"
@@ -6,30 +6,12 @@
 #include "common/job/job_modes.h"
 #include "worker/link/link_checkpoint.h"
 #include "worker/train/round.h"
-#include "worker/train/trainer_state.h"
+#include "worker/train/trainer_vectors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t value_count_of(const struct trainer *trainer)
-{
-    return model_layout(trainer->model)->value_count;
-}
-
-/* Whether workers make the updates, each the same: then each has a part of what all have. */
-static bool makes_updates(const struct trainer *trainer)
-{
-    return exchange_of(trainer->phase->mode.kind)->delivers == EXCHANGE_GRADIENTS;
-}
-
-/* Whether workers have something else than the servers: answers in ps-sync are codes. */
-static bool has_known(const struct job *job, const struct phase *phase)
-{
-    return phase->mode.kind == MODE_PS_SYNC && !phase->is_unsynchronised &&
-           job->compress.kind != CODEC_NONE;
-}
 
 /* Steps of workers are apart, and no order says which comes when: they are not counted. */
 static bool is_race(const struct trainer *trainer)
@@ -38,20 +20,6 @@ static bool is_race(const struct trainer *trainer)
     return trainer->phase->is_unsynchronised &&
            (is_free || !mode_updates_on_push(trainer->phase->mode.kind));
 }
-
-static bool is_local_sgd(const struct trainer *trainer)
-{
-    return trainer->base != NULL;
-}
-
-static struct span whole(uint64_t count)
-{
-    return (struct span){0, count};
-}
-
-/* ==========================================================================================
- * Snapshots
- * ========================================================================================== */
 
 /* What this worker has in a snapshot, in the order of its entries: it is laid out by that, and
  * filled. */
@@ -77,18 +45,13 @@ static void add(struct sources *sources, const char *name, uint64_t total, struc
     sources->count++;
 }
 
-static void name_of_rank(uint32_t rank, const char *what, char ret_name[PIECE_NAME_BYTES])
-{
-    snprintf(ret_name, PIECE_NAME_BYTES, "rank-%" PRIu32 "/%.24s", rank, what);
-}
-
 static void add_of_rank(struct sources *sources, uint32_t rank, const char *what, uint64_t total,
                         const float *values)
 {
     char name[PIECE_NAME_BYTES];
-    name_of_rank(rank, what, name);
+    trainer_rank_vector(rank, what, name);
     if (values != NULL) {
-        add(sources, name, total, whole(total), values);
+        add(sources, name, total, span_all(total), values);
     }
 }
 
@@ -100,7 +63,7 @@ static void add_own(struct trainer *trainer, struct sources *sources)
         const struct slice *slice = &slices->list[i];
         add_of_rank(sources, slice->rank, "statistics", model_statistic_count(trainer->model),
                     slice_statistics(slices, slice));
-        add_of_rank(sources, slice->rank, "residual", value_count_of(trainer),
+        add_of_rank(sources, slice->rank, "residual", trainer_value_count(trainer),
                     exchange_residual(trainer->exchange, i));
     }
 }
@@ -109,27 +72,27 @@ static void add_own(struct trainer *trainer, struct sources *sources)
 static struct span own_part(const struct trainer *trainer)
 {
     const struct carriers carriers = job_carriers(trainer->job);
-    return span_part(whole(value_count_of(trainer)), carriers.processes,
+    return span_part(span_all(trainer_value_count(trainer)), carriers.processes,
                      carriers_process(carriers, trainer->ranks.first));
 }
 
 static void list_sources(struct trainer *trainer, struct sources *sources)
 {
-    uint64_t count = value_count_of(trainer);
+    uint64_t count = trainer_value_count(trainer);
     struct span part = own_part(trainer);
     uint32_t states = trainer->optimizer != NULL ? optimizer_state_count(trainer->optimizer) : 0;
-    if (makes_updates(trainer)) {
+    if (trainer_makes_updates(trainer)) {
         add(sources, "params", count, part, model_params(trainer->model));
-    } else if (has_known(trainer->job, trainer->phase)) {
+    } else if (trainer_has_known(trainer->job, trainer->phase)) {
         add(sources, "known", count, part, model_params(trainer->model));
     }
     for (uint32_t i = 0; i < states; i++) {
         char name[PIECE_NAME_BYTES];
         const float *state = optimizer_state(trainer->optimizer, i);
         snprintf(name, sizeof(name), "state-%" PRIu32, i + 1);
-        if (is_local_sgd(trainer)) {
+        if (trainer_is_local_sgd(trainer)) {
             add_of_rank(sources, trainer->ranks.first, name, count, state); // its only one
-        } else if (makes_updates(trainer)) {
+        } else if (trainer_makes_updates(trainer)) {
             add(sources, name, count, part, state);
         }
     }
@@ -143,24 +106,19 @@ static uint64_t request_of(struct trainer *trainer, struct link *link)
     return announced != trainer->checkpoint.answered ? announced : 0;
 }
 
-static size_t residuals_bytes(const struct trainer *trainer)
-{
-    return trainer->ranks.count * value_count_of(trainer) * sizeof(float);
-}
-
 /* Gives residuals that were fetched to the first exchange. Nothing was encoded so far: that begins
  * with this worker's first bucket. */
 static void hand_over_residuals(struct trainer *trainer)
 {
     struct trainer_checkpoint *of = &trainer->checkpoint;
-    uint64_t count = value_count_of(trainer);
+    uint64_t count = trainer_value_count(trainer);
     for (uint32_t i = 0; of->residuals != NULL && i < trainer->ranks.count; i++) {
         float *residual = exchange_residual(trainer->exchange, i);
         if (residual != NULL) {
             memcpy(residual, of->residuals + i * count, count * sizeof(float));
         }
     }
-    memory_destroy_large(of->residuals, residuals_bytes(trainer));
+    memory_destroy_large(of->residuals, trainer_residuals_bytes(trainer));
     of->residuals = NULL;
 }
 
@@ -209,7 +167,8 @@ static enum status settle(struct trainer *trainer)
     if (status == STATUS_OK) {
         status = model_fetch_statistics(trainer->model);
     }
-    return status == STATUS_OK && makes_updates(trainer) ? model_fetch(trainer->model) : status;
+    return status == STATUS_OK && trainer_makes_updates(trainer) ? model_fetch(trainer->model)
+                                                                 : status;
 }
 
 /* What a rank has of the period that is open after `steps` steps of the job. In a race the servers'
@@ -306,7 +265,7 @@ enum status trainer_checkpoint_after_step(struct trainer *trainer, struct link *
         link_skip_snapshot(link, request);
     }
     bool is_due = request == step || checkpoints_are_due(&of->plan, &trainer->phases, step);
-    if (!is_due || (is_local_sgd(trainer) && trainer->round_steps > 0)) {
+    if (!is_due || (trainer_is_local_sgd(trainer) && trainer->round_steps > 0)) {
         return STATUS_OK;
     }
     return take_or_skip(trainer, link, step, step);
@@ -330,148 +289,11 @@ enum status trainer_checkpoint_end(struct trainer *trainer, struct link *link)
                : STATUS_OK;
 }
 
-/* ==========================================================================================
- * The way back
- * ========================================================================================== */
-
-static enum status fetch(struct link *link, const char *vector, uint64_t count, float *target)
-{
-    const struct fetch wanted = fetch_of(vector, count, whole(count), target);
-    enum status status = link_fetch(link, &wanted);
-    if (status == STATUS_INVALID) {
-        log_error("the checkpoint has no %s of %" PRIu64 " values, which this job needs", vector,
-                  count);
-    }
-    return status;
-}
-
-static enum status fetch_of_rank(struct link *link, uint32_t rank, const char *what, uint64_t count,
-                                 float *target)
-{
-    char name[PIECE_NAME_BYTES];
-    name_of_rank(rank, what, name);
-    return fetch(link, name, count, target);
-}
-
-/* States of a worker's own optimizer, or of the one that all workers run alike. */
-static enum status fetch_states(struct trainer *trainer, struct link *link)
-{
-    uint64_t count = value_count_of(trainer);
-    bool is_needed = is_local_sgd(trainer) || makes_updates(trainer);
-    uint32_t states =
-        is_needed && trainer->optimizer != NULL ? optimizer_state_count(trainer->optimizer) : 0;
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < states && status == STATUS_OK; i++) {
-        char name[PIECE_NAME_BYTES];
-        float *target = optimizer_state(trainer->optimizer, i);
-        snprintf(name, sizeof(name), "state-%" PRIu32, i + 1);
-        status = is_local_sgd(trainer)
-                     ? fetch_of_rank(link, trainer->ranks.first, name, count, target)
-                     : fetch(link, name, count, target);
-    }
-    return status;
-}
-
-/* Whether the exchange that comes keeps errors of what it encodes. */
-static bool keeps_residual(const struct trainer *trainer)
-{
-    return trainer->job->compress.kind != CODEC_NONE && trainer->phase->mode.kind != MODE_LOCAL &&
-           (trainer->job->workers > 1 || trainer->phase->mode.kind != MODE_RING);
-}
-
-static enum status fetch_residuals(struct trainer *trainer, struct link *link)
-{
-    uint64_t count = value_count_of(trainer);
-    if (!keeps_residual(trainer)) {
-        return STATUS_OK;
-    }
-    float *residuals = memory_create_large(residuals_bytes(trainer));
-    trainer->checkpoint.residuals = residuals;
-    enum status status = residuals != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    for (uint32_t i = 0; i < trainer->ranks.count && status == STATUS_OK; i++) {
-        status =
-            fetch_of_rank(link, trainer->ranks.first + i, "residual", count, residuals + i * count);
-    }
-    return status;
-}
-
-/* What each rank that is carried here has alone, whoever carried it before. */
-static enum status fetch_own(struct trainer *trainer, struct link *link)
-{
-    const struct slices *slices = &trainer->slices;
-    uint64_t count = model_statistic_count(trainer->model);
-    enum status status = model_fetch_statistics(trainer->model); // the host's are to be changed
-    for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
-        struct slice *slice = &slices->list[i];
-        link_open_slice(link, i, &slice->period.images, &slice->period.loss_sum);
-        slice->period.steps = trainer->period.steps;
-        slice->period.images_dropped = slices->count == 1 ? trainer->period.images_dropped : 0;
-        if (count > 0) {
-            status = fetch_of_rank(link, slice->rank, "statistics", count,
-                                   slice_statistics(slices, slice));
-        }
-    }
-    return status == STATUS_OK ? fetch_residuals(trainer, link) : status;
-}
-
-/* Periods of the job that are over after so many steps. */
-static uint64_t periods_until(const struct trainer *trainer, uint64_t steps)
-{
-    uint64_t period = phases_period(trainer->job, trainer->train_samples);
-    return steps / period;
-}
-
-static enum status find_phase(struct trainer *trainer, uint64_t begin)
-{
-    uint32_t index;
-    enum status status = phases_resume(trainer->job, &trainer->phases, begin, &index);
-    if (status != STATUS_OK) {
-        log_error("no step of the job is left behind step %" PRIu64 " of the checkpoint", begin);
-        return STATUS_INVALID;
-    }
-    trainer->phase = &trainer->phases.list[index];
-    trainer->periods_closed = periods_until(trainer, begin);
-    // A short rest has a short warm-up, or nothing would be left to measure.
-    uint64_t most = (trainer->step_count - begin) / 5;
-    trainer->warmup_steps = begin + (trainer->warmup_steps < most ? trainer->warmup_steps : most);
-    return slices_seek(&trainer->slices, begin / trainer->steps_per_epoch,
-                       begin % trainer->steps_per_epoch);
-}
-
-enum status trainer_restore(struct trainer *trainer, struct link *link)
-{
-    uint64_t begin = link_begin_step(link), count = value_count_of(trainer);
-    if (begin == 0) {
-        return trainer_expose(trainer);
-    }
-    enum status status = find_phase(trainer, begin);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    trainer->checkpoint.begin_step = begin;
-    trainer->period = *link_open_period(link);
-    const char *params = has_known(trainer->job, trainer->phase) ? "known" : "params";
-    status = fetch(link, params, count, model_params(trainer->model));
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = fetch_states(trainer, link);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = fetch_own(trainer, link);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    digest_floats(model_params(trainer->model), count, trainer->digest);
-    return trainer_expose(trainer);
-}
-
 void trainer_checkpoint_finish(struct trainer *trainer)
 {
     struct trainer_checkpoint *of = &trainer->checkpoint;
     if (of->residuals != NULL) {
-        memory_destroy_large(of->residuals, residuals_bytes(trainer));
+        memory_destroy_large(of->residuals, trainer_residuals_bytes(trainer));
     }
     free(of->open_images);
     free(of->open_loss_sums);

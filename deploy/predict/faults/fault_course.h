@@ -23,7 +23,7 @@ struct fault_job {
     struct mode mode;
     uint32_t workers, servers, backup;
     bool compresses; // gradients
-    uint64_t steps; // of the whole job
+    uint64_t steps;  // of the whole job
 };
 
 /* How long a step takes without so many workers and servers. */

@@ -113,6 +113,9 @@ static void check_answer(const struct cluster *cluster, uint32_t rank, uint64_t 
     const struct worker *worker = worker_of(cluster, rank);
     uint64_t version = (uint64_t)-worker->params[0],
              slack = cluster->config.consistency.slack_steps;
+    if (cluster->is_apart) {
+        return;
+    }
     for (uint32_t i = 1; i < CLUSTER_VALUES; i++) {
         if (worker->params[i] != worker->params[0]) {
             fail_msg("seed %llu: torn read", (unsigned long long)cluster->seed);
@@ -200,7 +203,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t index, uint32_t shard)
         uint64_t staleness = cluster->whole_pushes[shard] - worker->read_version;
         // Only without marks and orders is a push applied as soon as it is whole.
         if (cluster->whole_pushes[shard]++ < cluster_gradient_total(&cluster->config) &&
-            !cluster->has_sums && cluster->check == NULL) {
+            !cluster->has_sums && !cluster->is_apart && cluster->check == NULL) {
             cluster->staleness_counts[staleness]++;
         }
     }
@@ -232,6 +235,18 @@ struct shard_config cluster_config(const char *mode, const char *order, uint32_t
     return config;
 }
 
+static void open_workers(struct cluster *cluster)
+{
+    const struct shard_config *config = &cluster->config;
+    cluster->worker_count = config->processes > 0 ? config->processes : config->workers;
+    const struct carriers carriers = {config->workers, cluster->worker_count};
+    for (uint32_t i = 0; i < cluster->worker_count; i++) {
+        cluster->workers[i].ranks = carriers_block(carriers, i);
+        cluster->workers[i].activity = PULLS_FIRST;
+        add_messages(cluster, &cluster->workers[i], false, 0);
+    }
+}
+
 void cluster_open(struct cluster *cluster, const struct shard_config *config, uint64_t seed)
 {
     *cluster = (struct cluster){.seed = seed, .config = *config};
@@ -243,13 +258,23 @@ void cluster_open(struct cluster *cluster, const struct shard_config *config, ui
             add(&cluster->workers[0].queues[shard], &seed_of_part);
         }
     }
-    cluster->worker_count = config->processes > 0 ? config->processes : config->workers;
-    const struct carriers carriers = {config->workers, cluster->worker_count};
-    for (uint32_t i = 0; i < cluster->worker_count; i++) {
-        cluster->workers[i].ranks = carriers_block(carriers, i);
-        cluster->workers[i].activity = PULLS_FIRST;
-        add_messages(cluster, &cluster->workers[i], false, 0);
+    open_workers(cluster);
+}
+
+void cluster_open_in_place(struct cluster *cluster, const struct shard_config *config,
+                           uint64_t seed, struct kept_shard *kept)
+{
+    *cluster = (struct cluster){.seed = seed, .config = *config, .is_apart = true};
+    cluster->config.is_restored = true;
+    for (uint32_t shard = 0; shard < config->shard_count; shard++) {
+        cluster->config.index = shard;
+        assert_int_equal(kept_shard_ahead(&kept[shard], config->marks.first, config->workers,
+                                          &cluster->config.gradients_ahead),
+                         STATUS_OK);
+        assert_int_equal(shard_create(&cluster->config, &cluster->shards[shard]), STATUS_OK);
+        assert_int_equal(kept_shard_restore(&kept[shard], cluster->shards[shard]), STATUS_OK);
     }
+    open_workers(cluster);
 }
 
 void cluster_close(struct cluster *cluster)
@@ -286,10 +311,15 @@ static bool everybody_is_done(const struct cluster *cluster)
 
 void cluster_run(struct cluster *cluster)
 {
+    cluster_run_for(cluster, UINT64_MAX);
+}
+
+void cluster_run_for(struct cluster *cluster, uint64_t count)
+{
     struct random_sequence random = {.state = cluster->seed};
     const struct span all = {0, cluster->worker_count},
                       favourite = {random_below(&random, cluster->worker_count), 1};
-    while (!everybody_is_done(cluster)) {
+    for (uint64_t i = 0; i < count && !everybody_is_done(cluster); i++) {
         // Workers of very different speed: one of them is asked first, half of the time.
         uint32_t worker = 0, shard = 0;
         bool is_picked =

@@ -9,6 +9,7 @@
 #define TESTS_SUPPORT_PS_SERVER_SHARD_CLUSTER_H
 
 #include "common/job/carriers.h"
+#include "ps-server/shard/kept_shard.h"
 #include "ps-server/shard/shard.h"
 
 #include <stdbool.h>
@@ -60,14 +61,15 @@ struct cluster {
     uint64_t staleness_counts[STALENESS_BINS]; // what the histogram must be
     uint64_t whole_pushes[CLUSTER_SHARDS_MAX];
     bool has_sums; // versions are not gradients: nothing is expected of them
+    bool is_apart; // shards race, each with updates of its own: an answer of several is of none
 
     // Instead of the checks for gradients that are applied one by one: called for every whole
     // answer, which lies in the worker's params. Or NULL.
     void (*check)(const struct cluster *cluster, uint32_t rank, uint64_t step);
 };
 
-/* Of one shard; more of them only with backup workers. Fails the test if there is no such mode or
- * order. */
+/* Of one shard; more of them only with backup workers, or where they are apart. Fails the test if
+ * there is no such mode or order. */
 struct shard_config cluster_config(const char *mode, const char *order, uint32_t workers);
 
 /* Marks of the phase. */
@@ -79,8 +81,15 @@ uint64_t cluster_gradient_total(const struct shard_config *config);
 void cluster_open(struct cluster *cluster, const struct shard_config *config, uint64_t seed);
 void cluster_close(struct cluster *cluster);
 
+/* The same with shards that go on from what others have kept, and are apart. (shard_count) */
+void cluster_open_in_place(struct cluster *cluster, const struct shard_config *config,
+                           uint64_t seed, struct kept_shard *kept);
+
 /* Delivers the next message of the worker with this index, a process, to a shard. */
 void cluster_deliver(struct cluster *cluster, uint32_t index, uint32_t shard);
+
+/* Delivers so many messages, or fewer if everybody is done before that. */
+void cluster_run_for(struct cluster *cluster, uint64_t count);
 
 /* Delivers until everybody is done. Fails if nothing is in flight before. */
 void cluster_run(struct cluster *cluster);

@@ -1,5 +1,5 @@
 /* A histogram of the staleness of gradients. */
-#include "ps-server/shard/staleness.h"
+#include "ps-server/results/staleness.h"
 
 void staleness_add_many(struct staleness *staleness, uint64_t value, uint64_t count)
 {

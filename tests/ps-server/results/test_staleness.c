@@ -1,5 +1,5 @@
 /* Tests of the histogram of staleness. */
-#include "ps-server/shard/staleness.h"
+#include "ps-server/results/staleness.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Adds up the reports of workers and servers. */
-#include "ps-server/coordinator/results.h"
+#include "ps-server/results/results.h"
 
 #include "common/job/phases.h"
 

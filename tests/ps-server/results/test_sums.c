@@ -1,5 +1,5 @@
 /* Numbers that workers add up, round by round. */
-#include "ps-server/coordinator/sums.h"
+#include "ps-server/results/sums.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of what a job's reports add up to. */
-#include "ps-server/coordinator/results.h"
+#include "ps-server/results/results.h"
 
 // clang-format off
 #include <setjmp.h>

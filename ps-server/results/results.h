@@ -1,10 +1,10 @@
 /* Sums up the workers' reports, for each period and for the whole job. Pure. */
-#ifndef PS_SERVER_COORDINATOR_RESULTS_H
-#define PS_SERVER_COORDINATOR_RESULTS_H
+#ifndef PS_SERVER_RESULTS_RESULTS_H
+#define PS_SERVER_RESULTS_RESULTS_H
 
 #include "common/base/status.h"
 #include "common/channel/wire.h"
-#include "ps-server/shard/staleness.h"
+#include "ps-server/results/staleness.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* A histogram of how many updates old gradients were when they were applied. Pure. */
-#ifndef PS_SERVER_SHARD_STALENESS_H
-#define PS_SERVER_SHARD_STALENESS_H
+#ifndef PS_SERVER_RESULTS_STALENESS_H
+#define PS_SERVER_RESULTS_STALENESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Adds up the numbers of all workers, round by round. */
-#include "ps-server/coordinator/sums.h"
+#include "ps-server/results/sums.h"
 
 #include <assert.h>
 #include <stdlib.h>

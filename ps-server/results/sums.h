@@ -3,8 +3,8 @@
  *
  * A round is over when every worker has given its numbers. They are added in the order of ranks,
  * not of arrival, so that the sum has the same bits in every run. */
-#ifndef PS_SERVER_COORDINATOR_SUMS_H
-#define PS_SERVER_COORDINATOR_SUMS_H
+#ifndef PS_SERVER_RESULTS_SUMS_H
+#define PS_SERVER_RESULTS_SUMS_H
 
 #include "common/base/status.h"
 

@@ -1,0 +1,51 @@
+/* A job whose gradients race goes on in place after a loss: its servers keep what they have, and
+ * nobody goes back to a copy. Pure; time is an argument.
+ *
+ * Where no order says which gradient comes when, the parameters are those of no step, and any
+ * moment is as good as that of a copy. So if all servers are still there when the next generation
+ * is due (a worker was lost, one has come, a connection was closed), the coordinator, which is
+ * RENEWING, asks each of them to keep its shard as it is (SNAPSHOT with the reason AGAIN). Each
+ * answers how many gradients it has had. The next generation begins at the step S whose N S
+ * gradients of N ranks all of them have; WELCOME says so, and that it begins in place. A shard that
+ * has more passes over as many of the next ones. So each shard has as many as in an undisturbed
+ * job, each applied once, and comes to the end of an epoch with the same pushes as the others.
+ *
+ * Of what a worker alone has, the statistics of batch normalization stay with the process that has
+ * carried the rank (worker/train/kept_statistics.h); a process that is new to a rank gets those of
+ * the last copy. Errors of compressed gradients would be added twice or never, so jobs with
+ * --compress go on from a copy, as do those that are in the midst of an evaluation. */
+#ifndef PS_SERVER_COORDINATOR_IN_PLACE_H
+#define PS_SERVER_COORDINATOR_IN_PLACE_H
+
+#include "common/channel/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct coordinator;
+struct sender;
+
+/* What servers have answered. Zeroed: they were not asked. */
+struct in_place {
+    bool is_asked;
+    uint64_t asked_ms;
+    uint32_t missing; // answers
+    uint64_t least;   // gradients since the job began; 0: a server has kept nothing
+};
+
+/* While the coordinator is RENEWING, before it calls members back: asks servers, if that helps, and
+ * says whether to wait for their answers. */
+bool in_place_awaits(struct coordinator *coordinator, uint64_t now_ms);
+
+/* SNAPSHOT with the reason AGAIN of a server. */
+void in_place_take(struct coordinator *coordinator, const struct sender *from,
+                   const struct message *message);
+
+/* The step at which the next generation begins in place; 0: it begins at a copy. */
+uint64_t in_place_step(const struct coordinator *coordinator);
+
+/* Fills what a checkpoint of that step would say of the job (checkpointing.collected and counted):
+ * the coordinator's generation is over. */
+void in_place_describe(struct coordinator *coordinator, uint64_t step);
+
+#endif
