@@ -391,6 +391,10 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    status = server_check_completed(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = listen_for_members(server);
     if (status != STATUS_OK) {
         return status;
@@ -491,7 +495,9 @@ enum status server_run(const struct server_options *options)
         } while (server_goes_on(server));
         status = finish(server);
     } else if (status == STATUS_END_OF_DATA) {
-        progress_nothing_left(&server->progress, options->folder);
+        bool has_checkpoint = server->keeper == NULL; // which has said so
+        progress_nothing_left(&server->progress, options->folder,
+                              has_checkpoint && server->job.epochs > 0);
         status = STATUS_OK;
     }
     destroy(server, status == STATUS_OK);

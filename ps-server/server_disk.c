@@ -1,8 +1,10 @@
 /* What the coordinator's process asks of a disk while it does nothing else: on a thread, since the
  * disk may hang, which is named and ends the job. */
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "ps-server/checkpoint/beginning.h"
 #include "ps-server/record/history.h"
+#include "ps-server/record/recorded_job.h"
 #include "ps-server/server_state.h"
 
 #include <stdio.h>
@@ -22,6 +24,7 @@ struct errand {
     struct job job;
     struct job_part part; // owned by whoever takes it
     bool has_run, was_completed, was_lost;
+    const char *other_option; // of a run that was completed: see recorded_job_other_option
     enum status status;
 };
 
@@ -134,6 +137,9 @@ static void look_at_past(void *data)
         errand->has_run = history_has_run(errand->folder);
         errand->was_completed = history_is_complete(errand->folder);
     }
+    if (errand->was_completed) {
+        errand->other_option = recorded_job_other_option(errand->folder, &errand->job);
+    }
     if (errand->resume[0] != '\0') {
         errand->was_lost = history_has_run(errand->resume) && !history_is_complete(errand->resume);
     }
@@ -149,6 +155,7 @@ enum status server_look_at_past(struct server *server)
     struct errand *errand = errand_create(folder);
     if (errand != NULL) {
         snprintf(errand->resume, sizeof(errand->resume), "%s", options->resume);
+        errand->job = *options->job;
     }
     enum status status = ask(server, "given nothing of the run in",
                              folder[0] != '\0' ? folder : options->resume, look_at_past, errand);
@@ -159,8 +166,27 @@ enum status server_look_at_past(struct server *server)
     server->has_run = errand->has_run;
     server->was_completed = errand->was_completed;
     server->was_lost = errand->was_lost;
+    server->other_option = errand->other_option;
     free(errand);
     return STATUS_OK;
+}
+
+enum status server_check_completed(const struct server *server)
+{
+    const char *folder = server->options->folder;
+    if (!server->was_completed || keeper_begin_step(server->keeper) > 0) {
+        return STATUS_OK;
+    }
+    if (server->other_option == NULL) {
+        return STATUS_END_OF_DATA;
+    }
+    bool is_epochs = strcmp(server->other_option, "epochs") == 0;
+    log_error(
+        "the run in %s is complete, with %s --%s, and has no checkpoint%s: for this job, name "
+        "another folder with --out",
+        folder, is_epochs ? "other" : "another", server->other_option,
+        is_epochs ? " that more of them could go on from" : "");
+    return STATUS_INVALID;
 }
 
 static void complete_entry(void *data)

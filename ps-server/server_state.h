@@ -41,13 +41,14 @@ struct server {
     struct ended ended;           // and those that have not
     struct history_entry restart; // to be noted, if is_again
     bool is_restart_noted;
-    bool has_looked;    // at the past in the folders
-    bool has_run;       // somebody has begun the run that goes on in its folder
-    bool was_completed; // that run
-    bool was_lost;      // the run that it resumes: it has begun, and was not completed
-    bool is_again;      // somebody has begun the job in its run folder before
-    bool has_started;   // some generation has trained
-    bool is_replaced;   // another coordinator has taken over: this one writes nothing any more
+    bool has_looked;          // at the past in the folders
+    bool has_run;             // somebody has begun the run that goes on in its folder
+    bool was_completed;       // that run
+    const char *other_option; // of that one if it was: see recorded_job_other_option
+    bool was_lost;            // the run that it resumes: it has begun, and was not completed
+    bool is_again;            // somebody has begun the job in its run folder before
+    bool has_started;         // some generation has trained
+    bool is_replaced; // another coordinator has taken over: this one writes nothing any more
     struct channel *channel;
     struct coordinator coordinator;
     struct attention attention;
@@ -91,6 +92,11 @@ void server_release_folder(struct server *server);
 
 /* Once, before the job trains: what has become of the runs in the folders. */
 enum status server_look_at_past(struct server *server);
+
+/* Whether the run in the folder can go on, once there is a keeper. One that was completed and has
+ * left no checkpoint cannot: STATUS_END_OF_DATA, without a word, if it is this job, of which
+ * nothing is left to do; otherwise STATUS_INVALID, which logs. */
+enum status server_check_completed(const struct server *server);
 
 /* See history_complete_entry. */
 enum status server_complete_entry(struct server *server, const char *folder,

@@ -250,10 +250,11 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     fflush(stdout);
 }
 
-void progress_nothing_left(struct progress *progress, const char *folder)
+void progress_nothing_left(struct progress *progress, const char *folder, bool may_go_on)
 {
     if (progress->is_on) {
-        printf("the job in %s is complete: nothing is left to do\n", folder);
+        printf("the job in %s is complete: nothing is left to do (%sanother --out begins anew)\n",
+               folder, may_go_on ? "more --epochs go on with it, " : "");
         fflush(stdout);
     }
 }

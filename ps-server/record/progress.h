@@ -28,8 +28,8 @@ void progress_started(struct progress *progress, const struct coordinator *coord
 
 void progress_switched(struct progress *progress, const struct coordinator *coordinator);
 
-/* In the place of a job that is complete already. */
-void progress_nothing_left(struct progress *progress, const char *folder);
+/* In the place of a job that is complete already; with more --epochs it may go on. */
+void progress_nothing_left(struct progress *progress, const char *folder, bool may_go_on);
 
 /* After the loss of the coordinator before, which the workers have outlasted. */
 void progress_returned(struct progress *progress, const struct coordinator *coordinator);
