@@ -209,7 +209,15 @@ static enum status check_options(const struct launcher *launcher,
                   "chooses the address of each");
         return STATUS_INVALID;
     }
-    if (launcher_mirror_is_memory(options->mirror) && !host_link_is_here(coordinator, allocation)) {
+    bool is_here = host_link_is_here(coordinator, allocation);
+    if (options->resume[0] != '\0' && !is_here) {
+        log_error(
+            "--resume %s needs the coordinator on this host, which has the checkpoints, and it "
+            "is on %s: have the coordinator here, with --coordinator localhost",
+            options->resume, coordinator);
+        return STATUS_INVALID;
+    }
+    if (launcher_mirror_is_memory(options->mirror) && !is_here) {
         log_error("--mirror memory needs the coordinator on this host, and it is on %s: name a "
                   "folder there, such as --mirror /dev/shm/NAME, or have the coordinator here, "
                   "with --coordinator localhost",

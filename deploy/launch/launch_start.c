@@ -99,12 +99,6 @@ static bool is_resumed(const struct launch_options *options)
     return options->resume != NULL && options->resume[0] != '\0';
 }
 
-/* Whether what the job goes on from lies on the launcher's host. */
-static bool needs_this_host(const struct launch *launch)
-{
-    return is_resumed(launch->options) && launch->attempts == 0;
-}
-
 /* Chooses the folder that the coordinator writes: the user's, or one that the agent on its host
  * makes. */
 static enum status choose_folder(struct launch *launch, size_t host)
@@ -127,28 +121,12 @@ static uint32_t port_of(const struct launch *launch)
                                                 : launch->options->port;
 }
 
-/* Whether the coordinator may run on that host. STATUS_UNSUPPORTED: this host alone has what it
- * needs; the launch's cause says what to do. */
-static enum status check_host(struct launch *launch, size_t host)
-{
-    if (!launch_is_remote(launch, host) || !needs_this_host(launch)) {
-        return STATUS_OK;
-    }
-    snprintf(launch->cause, sizeof(launch->cause),
-             "--resume needs the coordinator on this host, which has the checkpoints: "
-             "--coordinator localhost");
-    return STATUS_UNSUPPORTED;
-}
-
 enum status launch_start_coordinator(struct launch *launch)
 {
     const struct launch_options *options = launch->options;
     size_t host = launch->placement.host_of_server[0];
     struct member_command command;
-    enum status status = check_host(launch, host);
-    if (status == STATUS_OK) {
-        status = choose_folder(launch, host);
-    }
+    enum status status = choose_folder(launch, host);
     if (status != STATUS_OK) {
         return status;
     }
