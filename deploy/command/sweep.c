@@ -259,7 +259,6 @@ static void print_run(const struct sweep *sweep, size_t index, bool is_interrupt
         run_folder_format(summary, "test_accuracy", accuracy, sizeof(accuracy));
         run_folder_format(summary, "seconds", seconds, sizeof(seconds));
     }
-    bool is_completed = summary != NULL && run_folder_is_completed(summary);
     if (is_interrupted) {
         printf("[%zu/%zu] %s seed %llu: interrupted\n", index + 1, sweep->plan.count, run->label,
                (unsigned long long)run->job.seed);
@@ -269,9 +268,10 @@ static void print_run(const struct sweep *sweep, size_t index, bool is_interrupt
     if (is_result(summary)) {
         run_folder_outcome(summary, outcome, sizeof(outcome));
     }
+    bool is_plain = strcmp(outcome, "completed") == 0; // nothing else is to be said of it
     printf("[%zu/%zu] %s seed %llu: %s%stest accuracy %s, %s s, ETA %.0f s\n", index + 1,
            sweep->plan.count, run->label, (unsigned long long)run->job.seed,
-           is_completed ? "" : outcome, is_completed ? "" : ", ", accuracy, seconds, eta_s);
+           is_plain ? "" : outcome, is_plain ? "" : ", ", accuracy, seconds, eta_s);
     fflush(stdout);
 }
 

@@ -28,7 +28,7 @@ static void write_unmet(FILE *page, const struct run_folder *runs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const char *sentence;
-        for (size_t k = 0; (sentence = fault_unmet(&runs[i], k)) != NULL; k++) {
+        for (size_t k = 0; (sentence = run_folder_unmet_fault(&runs[i], k)) != NULL; k++) {
             fprintf(page, "<p class=\"note\">");
             html_escape(page, runs[i].label);
             fprintf(page, ": ");

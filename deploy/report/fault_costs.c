@@ -9,7 +9,7 @@
 #define STEP "step="
 
 const char *const fault_cost_headings[FAULT_COLUMNS] = {
-    "run",    "losses", "joins",        "on loss",   "s to go on", "images/s before",
+    "run",    "losses", "joined",       "on loss",   "s to go on", "images/s before",
     "during", "after",  "steps redone", "MiB moved", "s more",     "bits",
 };
 
@@ -168,6 +168,17 @@ static void add_rates(const json_t *recovery, struct fault_cost *cost)
     }
 }
 
+/* Joins of --fault for which no worker came in time. */
+static uint32_t count_unmet_joins(const struct run_folder *run)
+{
+    uint32_t unmet = 0;
+    const char *sentence;
+    for (size_t i = 0; (sentence = run_folder_unmet_fault(run, i)) != NULL; i++) {
+        unmet += strstr(sentence, ",join did not strike") != NULL;
+    }
+    return unmet;
+}
+
 static void add_recoveries(const struct run_folder *run, struct fault_cost *cost)
 {
     const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
@@ -185,6 +196,7 @@ static void add_recoveries(const struct run_folder *run, struct fault_cost *cost
         add_rates(recovery, cost);
     }
     cost->joins = (uint32_t)crowd.joined;
+    cost->joins_unmet = count_unmet_joins(run);
 }
 
 /* What is not known from recoveries. */
@@ -257,7 +269,8 @@ void fault_cost_format(const struct run_folder *run, const struct fault_cost *co
     const char *on_loss = option_of(run, "on-loss");
     snprintf(ret_cells[0], FAULT_CELL_BYTES, "%.63s", run->label);
     snprintf(ret_cells[1], FAULT_CELL_BYTES, "%u", cost->losses);
-    snprintf(ret_cells[2], FAULT_CELL_BYTES, "%u", cost->joins);
+    snprintf(ret_cells[2], FAULT_CELL_BYTES, cost->joins_unmet > 0 ? "%u of %u" : "%u", cost->joins,
+             cost->joins + cost->joins_unmet);
     snprintf(ret_cells[3], FAULT_CELL_BYTES, "%s", on_loss[0] != '\0' ? on_loss : "-");
     snprintf(ret_cells[4], FAULT_CELL_BYTES, cost->has_gone_on ? "%.2f" : "-", cost->seconds);
     format_rate(cost->before > 0, cost->before, ret_cells[5]);
@@ -270,22 +283,6 @@ void fault_cost_format(const struct run_folder *run, const struct fault_cost *co
     snprintf(ret_cells[10], FAULT_CELL_BYTES, cost->bits != FAULT_BITS_UNKNOWN ? "%.1f" : "-",
              cost->whole_seconds);
     snprintf(ret_cells[11], FAULT_CELL_BYTES, "%s", bits[cost->bits]);
-}
-
-const char *fault_unmet(const struct run_folder *run, size_t index)
-{
-    static const char option[] = "--fault ";
-    const json_t *unmet = json_object_get(run->details, "unmet"), *sentence;
-    size_t i, count = 0;
-    json_array_foreach(unmet, i, sentence)
-    {
-        const char *text = json_string_value(sentence);
-        bool is_fault = text != NULL && strncmp(text, option, strlen(option)) == 0;
-        if (is_fault && count++ == index) {
-            return text;
-        }
-    }
-    return NULL;
 }
 
 static void print_row(FILE *stream, int width, const char *first, const char *const *others)
@@ -312,7 +309,7 @@ static void print_unmet(FILE *stream, const struct run_folder *runs, size_t coun
 {
     for (size_t i = 0; i < count; i++) {
         const char *sentence;
-        for (size_t k = 0; (sentence = fault_unmet(&runs[i], k)) != NULL; k++) {
+        for (size_t k = 0; (sentence = run_folder_unmet_fault(&runs[i], k)) != NULL; k++) {
             fprintf(stream, "%s: %s\n", runs[i].label, sentence);
         }
     }

@@ -16,10 +16,11 @@
 enum fault_bits { FAULT_BITS_UNKNOWN, FAULT_BITS_SAME, FAULT_BITS_OTHER };
 
 struct fault_cost {
-    uint32_t losses;  // of processes; of several at once that are no workers, one
-    uint32_t joins;   // workers that have come and taken part
-    bool has_gone_on; // with other processes: the next three are known
-    double seconds;   // from each loss or arrival, as it was noticed, to the next step; of all
+    uint32_t losses;      // of processes; of several at once that are no workers, one
+    uint32_t joins;       // workers that have come and taken part
+    uint32_t joins_unmet; // joins of --fault for which none came in time
+    bool has_gone_on;     // with other processes: the next three are known
+    double seconds;       // from each loss or arrival, as it was noticed, to the next step; of all
     uint64_t steps_redone;
     uint64_t bytes; // of what the job goes on from, that members fetched
     // Images a second; 0: not known. "Before" is until the first loss, "after" since training went
@@ -44,10 +45,6 @@ bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
 extern const char *const fault_cost_headings[FAULT_COLUMNS];
 void fault_cost_format(const struct run_folder *run, const struct fault_cost *cost,
                        char ret_cells[FAULT_COLUMNS][FAULT_CELL_BYTES]);
-
-/* The sentence on one of the run's faults that did not strike; NULL: there are not so many. It
- * lives as long as the run. */
-const char *fault_unmet(const struct run_folder *run, size_t index);
 
 /* A table with a row for each run that has faults or losses, as text, and below it the faults that
  * did not strike; nothing if no run has any. */

@@ -107,6 +107,22 @@ bool run_folder_has_diverged(const struct run_folder *run, unsigned long long *r
     return true;
 }
 
+const char *run_folder_unmet_fault(const struct run_folder *run, size_t index)
+{
+    static const char option[] = "--fault ";
+    const json_t *unmet = json_object_get(run->details, "unmet"), *sentence;
+    size_t i, count = 0;
+    json_array_foreach(unmet, i, sentence)
+    {
+        const char *text = json_string_value(sentence);
+        bool is_fault = text != NULL && strncmp(text, option, strlen(option)) == 0;
+        if (is_fault && count++ == index) {
+            return text;
+        }
+    }
+    return NULL;
+}
+
 void run_folder_outcome(const struct run_folder *run, char *ret_text, size_t text_size)
 {
     unsigned long long step;
@@ -114,6 +130,10 @@ void run_folder_outcome(const struct run_folder *run, char *ret_text, size_t tex
         snprintf(ret_text, text_size, "diverged at step %llu", step);
     } else {
         run_folder_value(run, "outcome", ret_text, text_size);
+        size_t size = strlen(ret_text);
+        if (run_folder_is_completed(run) && run_folder_unmet_fault(run, 0) != NULL) {
+            snprintf(ret_text + size, text_size - size, ", not all faults struck");
+        }
     }
 }
 

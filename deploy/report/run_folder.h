@@ -32,7 +32,11 @@ bool run_folder_is_completed(const struct run_folder *run);
 /* Whether a loss was not finite, which is a result too, and at which step (from 1). */
 bool run_folder_has_diverged(const struct run_folder *run, unsigned long long *ret_step);
 
-/* "completed", "failed", "diverged at step 57". */
+/* The sentence on one of the run's faults that did not strike; NULL: there are not so many. It
+ * lives as long as the run. */
+const char *run_folder_unmet_fault(const struct run_folder *run, size_t index);
+
+/* "completed", "completed, not all faults struck", "failed", "diverged at step 57". */
 void run_folder_outcome(const struct run_folder *run, char *ret_text, size_t text_size);
 
 /* The evaluations with their steps, as far as these are known: of the details, or the epochs of the

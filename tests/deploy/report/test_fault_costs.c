@@ -215,6 +215,8 @@ static void a_join_that_never_came_is_told_with_the_row(void **state)
     fault_costs_print(memory, &run, 1);
     html_faults(memory, &run, 1);
     fclose(memory);
+    assert_non_null(strstr(text, " 0 of 1 "));    // of the joins
+    assert_non_null(strstr(text, "<td>0 of 1<")); // on the page
     assert_non_null(strstr(text, "\nring: --fault after=step:30,join did not strike: no <worker>"));
     assert_non_null(strstr(text, ">ring: --fault after=step:30,join did not strike: no &lt;"));
     assert_null(strstr(text, "timeline"));

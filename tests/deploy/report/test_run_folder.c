@@ -202,6 +202,13 @@ static void a_run_that_diverged_has_an_outcome_of_its_own(void **state)
     assert_false(run_folder_has_diverged(&run, &step));
     run_folder_outcome(&run, text, sizeof(text));
     assert_string_equal(text, "completed");
+    json_object_set_new(run.details, "unmet", json_pack("[s]", "--timeline-steps 9 has recorded"));
+    run_folder_outcome(&run, text, sizeof(text));
+    assert_string_equal(text, "completed");
+    json_object_set_new(run.details, "unmet",
+                        json_pack("[s]", "--fault after=step:3,join did not strike: no worker"));
+    run_folder_outcome(&run, text, sizeof(text));
+    assert_string_equal(text, "completed, not all faults struck");
     run_folder_close(&run);
     sample_runs_open(*state, "diverged",
                      &(struct sample_run){.outcome = "failed", .diverged_step = 57}, &run);
