@@ -168,35 +168,6 @@ static enum status open_live(struct server *server)
     return live_create(&live, &server->live);
 }
 
-static void take_launcher_news(struct server *server)
-{
-    struct launcher_news news;
-    while (launcher_pipe_next(&server->launcher, &news)) {
-        if (!ended_take(&server->ended, &server->returning, &server->coordinator, &news)) {
-            launcher_news_apply(&news, &server->coordinator, clock_now_ms());
-        }
-    }
-}
-
-/* Tells the launcher that the job goes on without the processes of whose ends it has told. That is
- * so if this generation still has all of its members: it does not count on those that have ended.
- */
-static void say_renewed(struct server *server)
-{
-    const struct coordinator *coordinator = &server->coordinator;
-    const struct membership *membership = &coordinator->membership;
-    if (server->launcher.taken <= server->signs.renewed) {
-        return; // it has been said
-    }
-    bool is_whole =
-        membership_count(membership->workers, membership->worker_count, SLOT_GONE) == 0 &&
-        membership_count(membership->servers, membership->server_count, SLOT_GONE) == 0;
-    if (coordinator->generation != NULL && is_whole && coordinator->state < COORDINATOR_RENEWING &&
-        !coordinator_takes_back(coordinator)) {
-        signs_renewed(&server->signs, server->launcher.taken);
-    }
-}
-
 /* Hands a message to the coordinator if it belongs to this job, or asks to join it. */
 static void hand_over(struct server *server, uint64_t peer, const struct message *message)
 {
@@ -314,8 +285,7 @@ static void loop(struct server *server)
             keeper_take_news(server->keeper, &server->coordinator, clock_now_ms());
         }
         take_signal(server);
-        take_launcher_news(server);
-        say_renewed(server);
+        server_take_news(server);
         server_check_record(server);
         take_departures(server);
         tick(server);

@@ -155,6 +155,10 @@ enum status server_open_job(struct server *server);
  * until all members know that there is none. */
 bool server_goes_on(struct server *server);
 
+/* Takes what the launcher has said since the last turn, and tells it what the job goes on without.
+ */
+void server_take_news(struct server *server);
+
 /* BACK of a member: the job may be under way without a coordinator. */
 void server_take_back(struct server *server, uint64_t peer, const struct message *back);
 

@@ -57,6 +57,7 @@ struct launcher_news {
     uint32_t index;        // the same
     uint32_t launch;       // of the process that ended; 0: not known
     const char *sentence;  // borrowed until the next call
+    bool is_counted;       // among the lost workers, by a coordinator before: the caller knows
 };
 
 struct launcher_pipe {

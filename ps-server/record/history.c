@@ -83,6 +83,12 @@ static void read_lines(const char *folder, void (*take)(void *context, json_t *l
 static void take_totals(void *context, json_t *line)
 {
     struct history_entry *entry = context;
+    uint32_t launch = count_of(line, "launch");
+    if (launch == 0) { // the job has gone on
+        entry->counted_count = 0;
+    } else if (entry->counted_count < HISTORY_COUNTED_MAX) {
+        entry->counted[entry->counted_count++] = launch;
+    }
     raise_to(&entry->restarts, count_of(line, "restarts"));
     raise_to(&entry->workers_lost, count_of(line, "workers_lost"));
 }
@@ -92,6 +98,7 @@ void history_complete_entry(const char *folder, struct history_entry *entry)
     json_t *summary = read_summary(folder);
     const char *reason = json_string_value(json_object_get(summary, "reason"));
     uint32_t known = entry->restarts; // with this one
+    entry->counted_count = 0;
     entry->restarts = count_of(summary, "restarts");
     raise_to(&entry->workers_lost, count_of(summary, "workers_lost"));
     read_lines(folder, take_totals, entry);
@@ -117,6 +124,20 @@ static bool ends_within_a_line(const char *path)
     return is_cut;
 }
 
+static json_t *loss_json(const struct history_entry *entry, const char *reason)
+{
+    return json_pack("{s:s, s:s, s:I, s:I}", "of", "loss", "reason", reason, "launch",
+                     (json_int_t)entry->lost_launch, "workers_lost",
+                     (json_int_t)entry->workers_lost);
+}
+
+static json_t *start_json(const struct history_entry *entry, const char *reason)
+{
+    return json_pack("{s:s, s:s, s:I, s:I, s:I}", "of", entry->is_whole ? "job" : "processes",
+                     "reason", reason, "begin_step", (json_int_t)entry->begin_step, "restarts",
+                     (json_int_t)entry->restarts, "workers_lost", (json_int_t)entry->workers_lost);
+}
+
 enum status history_add(const char *folder, const struct history_entry *entry)
 {
     char path[PATH_BYTES], reason[HISTORY_REASON_BYTES];
@@ -132,10 +153,7 @@ enum status history_add(const char *folder, const struct history_entry *entry)
         }
         return STATUS_IO;
     }
-    json_t *line =
-        json_pack("{s:s, s:s, s:I, s:I, s:I}", "of", entry->is_whole ? "job" : "processes",
-                  "reason", reason, "begin_step", (json_int_t)entry->begin_step, "restarts",
-                  (json_int_t)entry->restarts, "workers_lost", (json_int_t)entry->workers_lost);
+    json_t *line = entry->lost_launch != 0 ? loss_json(entry, reason) : start_json(entry, reason);
     bool is_written = line != NULL && (!is_cut || fputc('\n', file) != EOF) &&
                       json_dumpf(line, file, 0) == 0 && fputc('\n', file) != EOF;
     json_decref(line);

@@ -49,7 +49,7 @@ static void note(struct ended *ended, const struct launcher_news *news, enum end
         return;
     }
     bool is_lost = is_loss(kind), was_lost = is_loss(place->kind);
-    *place = (struct ended_place){kind, news->launch};
+    *place = (struct ended_place){kind, news->launch, news->is_counted};
     ended->has_any = true;
     if (ended->sentence[0] == '\0' || (is_lost && !ended->says_lost)) {
         snprintf(ended->sentence, sizeof(ended->sentence), "%s", news->sentence);
@@ -117,7 +117,7 @@ static void keep(struct ended *ended, const struct launcher_news *news)
                   news->kind == LAUNCHER_NEWCOMER;
     struct ended_place *place = place_of(ended, news->role, news->index);
     if (is_end && place != NULL && !launch_number_follows(place->launch, news->launch)) {
-        *place = (struct ended_place){ENDED_OVER, news->launch};
+        *place = (struct ended_place){ENDED_OVER, news->launch, news->is_counted};
     }
 }
 
@@ -220,6 +220,15 @@ static bool is_all_known(struct ended *ended, const struct job *own,
     return missing <= count_lost(ended, role) && are_running_back(ended, own, coordinator, role);
 }
 
+/* Gives a member up. The loss counts once, whichever coordinator has heard of it. */
+static void lose(struct ended *ended, struct coordinator *coordinator, const struct sender *lost,
+                 uint64_t now_ms)
+{
+    const struct ended_place *place = place_of(ended, lost->role, lost->slot->number);
+    lost->slot->was_lost |= place != NULL && place->is_counted;
+    generation_note_lost(coordinator, lost, now_ms);
+}
+
 /* Marks members of a role as gone: those that have ended, or, if numbers are not certain, all that
  * are not there. The first of them becomes *culprit, unless there is one. */
 static void give_up(struct ended *ended, bool are_certain, struct coordinator *coordinator,
@@ -232,7 +241,7 @@ static void give_up(struct ended *ended, bool are_certain, struct coordinator *c
         bool is_here = at.slot != NULL && at.slot->state != SLOT_FREE && !at.slot->is_asked_back;
         if (at.slot != NULL && !is_here &&
             (has_ended(ended, role, at.slot) || (!are_certain && at.slot->state == SLOT_FREE))) {
-            generation_note_lost(coordinator, &at, now_ms);
+            lose(ended, coordinator, &at, now_ms);
             *culprit = culprit->slot != NULL ? *culprit : at;
         }
     }
@@ -385,7 +394,7 @@ static void leave_by_count(struct ended *ended, const struct job *own,
         if (at.slot->state == SLOT_FREE && given < listed) {
             at.slot->number = numbers[given++];
         } else if (at.slot->state == SLOT_FREE) {
-            generation_note_lost(coordinator, &at, now_ms);
+            lose(ended, coordinator, &at, now_ms);
             *culprit = culprit->slot != NULL ? *culprit : at;
         }
     }

@@ -41,6 +41,7 @@ enum ended_kind {
 struct ended_place {
     enum ended_kind kind;
     uint32_t launch; // see membership.h; 0: not known
+    bool is_counted; // among the lost workers, by a coordinator before
 };
 
 /* Zeroed: none. Of a job that is under way, it has the ends of processes that the job does without:

@@ -80,6 +80,29 @@ static void totals_outlive_a_coordinator_without_a_result(void **state)
     json_decref(list);
 }
 
+/* The launcher does not tell it again, unless it has not started another one: then once more. */
+static void a_loss_is_known_to_the_next_coordinator_by_its_process(void **state)
+{
+    const struct history_entry loss = {
+        .reason = "worker 1 was killed", .lost_launch = 24577, .workers_lost = 1};
+    struct history_entry entry = {.is_whole = true};
+    assert_int_equal(history_add(*state, &loss), STATUS_OK);
+    history_complete_entry(*state, &entry);
+    assert_int_equal(entry.workers_lost, 1);
+    assert_int_equal(entry.restarts, 1); // the job has not gone on before
+    assert_int_equal(entry.counted_count, 1);
+    assert_int_equal(entry.counted[0], 24577);
+    json_t *list = history_json(*state);
+    assert_int_equal(json_array_size(list), 0);
+    json_decref(list);
+    assert_int_equal(history_add(*state, &entry), STATUS_OK); // it goes on
+    struct history_entry next = {.is_whole = true};
+    history_complete_entry(*state, &next);
+    assert_int_equal(next.counted_count, 0);
+    assert_int_equal(next.workers_lost, 1);
+    assert_int_equal(next.restarts, 2);
+}
+
 static void what_the_checkpoint_knows_is_the_least(void **state)
 {
     struct history_entry entry = {.is_whole = true, .restarts = 9};
@@ -125,6 +148,7 @@ int main(void)
         HISTORY_TEST(a_result_gives_the_reason_and_the_totals),
         HISTORY_TEST(a_completed_run_is_known),
         HISTORY_TEST(totals_outlive_a_coordinator_without_a_result),
+        HISTORY_TEST(a_loss_is_known_to_the_next_coordinator_by_its_process),
         HISTORY_TEST(what_the_checkpoint_knows_is_the_least),
         HISTORY_TEST(a_cut_line_and_a_foreign_one_do_not_matter),
         HISTORY_TEST(a_reason_that_is_no_utf8_is_written_as_far_as_it_is),

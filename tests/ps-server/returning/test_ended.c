@@ -71,6 +71,20 @@ static void who_was_lost_with_the_coordinator_is_given_up_once_the_others_are_ba
     assert_int_equal(coordinator->membership.workers[0].state, SLOT_CONNECTED);
 }
 
+static void a_loss_that_a_coordinator_before_has_counted_is_not_counted_again(void **state)
+{
+    const struct launcher_news news = {LAUNCHER_LOST,   ROLE_WORKER,       1, 0,
+                                       "it was killed", .is_counted = true};
+    (void)state;
+    assert_true(ended_take(&ended, &back.returning, &back.story.coordinator, &news));
+    assert_true(comeback_take(&back, 0, 20, NOW_MS));
+    assert_true(comeback_take(&back, 2, 20, NOW_MS));
+    judge();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(back.story.coordinator.workers_lost, 0);
+    assert_int_equal(back.story.coordinator.membership.workers[1].state, SLOT_GONE);
+}
+
 static void all_that_were_lost_with_the_coordinator_are_named(void **state)
 {
     static const struct launcher_news news[] = {
@@ -434,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENDED_TEST(who_was_lost_with_the_coordinator_is_given_up_once_the_others_are_back),
+        ENDED_TEST(a_loss_that_a_coordinator_before_has_counted_is_not_counted_again),
         ENDED_TEST(all_that_were_lost_with_the_coordinator_are_named),
         ENDED_TEST(a_coordinator_that_was_away_knows_who_had_ended_before),
         ENDED_TEST(one_that_was_started_again_since_is_awaited),
