@@ -65,10 +65,15 @@ static enum status begin_generation(struct server *server)
     coordinator_call_back(&server->coordinator, clock_now_ms());
     struct coordinator last = server->coordinator;
     const struct job own = server->job;
+    bool leaves_mirror = keeper_lacks_mirror(server->keeper) && !server->has_left_mirror;
     keeper_destroy(server->keeper);
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
     generation_change_job(&last, &next, &server->job);
+    status = leaves_mirror ? server_leave_mirror(server) : STATUS_OK;
+    if (status != STATUS_OK) {
+        goto fail;
+    }
     status = server_open_keeper(server, next.in_place);
     if (status != STATUS_OK) {
         goto fail;

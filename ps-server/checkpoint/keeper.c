@@ -9,6 +9,7 @@
 #include "ps-server/checkpoint/beginning.h"
 #include "ps-server/checkpoint/supplier.h"
 #include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -390,7 +391,21 @@ static void take_news_of_disk(struct keeper *keeper, struct coordinator *coordin
     disk_watch_look(keeper->options.watch, coordinator, keeper->folder, has_moved, now_ms);
 }
 
-/* Says that the disk takes long to give what members fetch, and ends the job where it hangs. */
+/* What members fetch cannot be had. If it is of the mirror, they join the next generation, which
+ * goes on without that; otherwise the job ends. */
+static void give_up_origin(struct keeper *keeper, struct coordinator *coordinator,
+                           enum status status, const char *reason, uint64_t now_ms)
+{
+    struct origin *origin = &keeper->origin;
+    if (!origin->is_of_mirror || !keeper->options.origin.may_lack_mirror) {
+        coordinator_stop(coordinator, status, reason, now_ms);
+    } else if (!origin->lacks_mirror) {
+        origin->lacks_mirror = true;
+        generation_renew(coordinator, reason, now_ms, now_ms);
+    }
+}
+
+/* Says that the disk takes long to give what members fetch, and gives up where it hangs. */
 static void watch_supplier(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
 {
     const struct job *job = coordinator->job;
@@ -409,13 +424,13 @@ static void watch_supplier(struct keeper *keeper, struct coordinator *coordinato
     }
     if ((double)idle_ms >= 1000 * job_disk_fail_s(job)) {
         slow_disk_describe_hanging("given nothing of", path, idle_ms, text, sizeof(text));
-        coordinator_stop(coordinator, STATUS_IO, text, now_ms);
+        give_up_origin(keeper, coordinator, STATUS_IO, text, now_ms);
     }
 }
 
 /* What a member needs cannot be read: no member can help it, so none is told that the checkpoint
  * does not have it. */
-static void fail_to_supply(const struct keeper *keeper, struct coordinator *coordinator,
+static void fail_to_supply(struct keeper *keeper, struct coordinator *coordinator,
                            const struct supply *supply, uint64_t now_ms)
 {
     char reason[COORDINATOR_REASON_BYTES], file[MANIFEST_NAME_BYTES];
@@ -433,8 +448,11 @@ static void fail_to_supply(const struct keeper *keeper, struct coordinator *coor
                  checkpoint_path(keeper->origin.reader), file, strerrordesc_np(supply->error),
                  step_folder_advice(supply->error));
     }
-    coordinator_stop(coordinator, supply->error == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, reason,
-                     now_ms);
+    if (supply->error == ENOMEM) {
+        coordinator_stop(coordinator, STATUS_NO_MEMORY, reason, now_ms);
+    } else {
+        give_up_origin(keeper, coordinator, STATUS_IO, reason, now_ms);
+    }
 }
 
 static void take_supplies(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)

@@ -40,7 +40,8 @@ struct keeper_options {
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper);
 void keeper_destroy(struct keeper *keeper); // what is queued stays with the saver; NULL is fine
 
-/* Whether the mirror's disk hung, so that the job goes on without what is there. */
+/* Whether the mirror's disk hung, or failed, so that the job goes on without what is there. If that
+ * was when members fetched it, they have been told to join the next generation. */
 bool keeper_lacks_mirror(const struct keeper *keeper);
 
 /* How many steps of the job are behind what it goes on from; 0: it begins. */

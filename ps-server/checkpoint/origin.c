@@ -200,7 +200,9 @@ static enum status look_for_newest(const struct origin_options *options, struct 
     if (status != STATUS_OK || options->mirror == NULL || options->mirror[0] == '\0') {
         return status;
     }
+    const struct checkpoint_reader *own = finds->origin.reader;
     status = look(options, &options->mirror_wait, options->mirror, search_mirror, finds);
+    finds->origin.is_of_mirror = finds->origin.reader != own;
     finds->lacks_mirror = status == STATUS_IO && options->may_lack_mirror;
     return finds->lacks_mirror ? STATUS_OK : status;
 }

@@ -29,6 +29,7 @@ struct origin {
     struct checkpoint_reader *reader; // owned
     struct job_part part;             // owned
     uint64_t written;                 // step of the one in the run folder, or in `resume`; 0: none
+    bool is_of_mirror;                // the checkpoint
     bool lacks_mirror;                // its disk hangs: what is there was not looked at
 };
 

@@ -147,20 +147,30 @@ static void open_resumed(struct resumed *resumed)
     write_checkpoint(resumed);
 }
 
+/* Goes on from the folder, or from the mirror there of a run in another one. */
+static enum status create_from(struct resumed *resumed, bool is_mirror, bool may_lack_mirror)
+{
+    const struct slow_disk_wait wait = {.warn_s = resumed->job.stall_warn,
+                                        .fail_s = job_disk_fail_s(&resumed->job)};
+    const struct keeper_options options = {.origin = {.job = &resumed->job,
+                                                      .resume = is_mirror ? "" : resumed->folder,
+                                                      .folder = is_mirror ? "/nowhere/run" : "",
+                                                      .mirror = is_mirror ? resumed->folder : "",
+                                                      .goes_on = is_mirror,
+                                                      .may_lack_mirror = may_lack_mirror,
+                                                      .wait = wait,
+                                                      .mirror_wait = wait},
+                                           .saver = &resumed->saver,
+                                           .watch = &resumed->watch,
+                                           .member_count = 2,
+                                           .wake = wake,
+                                           .context = resumed};
+    return keeper_create(&options, &resumed->keeper);
+}
+
 static enum status create(struct resumed *resumed)
 {
-    const struct keeper_options options = {
-        .origin = {.job = &resumed->job,
-                   .resume = resumed->folder,
-                   .folder = "",
-                   .wait = {.warn_s = resumed->job.stall_warn,
-                            .fail_s = job_disk_fail_s(&resumed->job)}},
-        .saver = &resumed->saver,
-        .watch = &resumed->watch,
-        .member_count = 2,
-        .wake = wake,
-        .context = resumed};
-    return keeper_create(&options, &resumed->keeper);
+    return create_from(resumed, false, false);
 }
 
 static void close_resumed(struct resumed *resumed)
@@ -250,6 +260,69 @@ static void one_that_cannot_be_read_then_is_named_and_ends_the_job(void **state)
     close_resumed(&resumed);
 }
 
+/* All members join the next generation, for which the caller leaves the mirror. */
+static void assert_mirror_is_left(struct resumed *resumed, const char *why)
+{
+    assert_int_equal(resumed->coordinator.state, COORDINATOR_RENEWING);
+    assert_int_equal(resumed->coordinator.verdict, STATUS_AGAIN);
+    assert_non_null(strstr(resumed->coordinator.reason, why));
+    assert_non_null(strstr(resumed->coordinator.reason, resumed->folder));
+    assert_true(keeper_lacks_mirror(resumed->keeper));
+    assert_int_equal(resumed->sent_count, 0);
+}
+
+static void a_mirror_that_hangs_then_is_named_and_left(void **state)
+{
+    (void)state;
+    static struct resumed resumed; // which its thread has
+    open_resumed(&resumed);
+    assert_int_equal(create_from(&resumed, true, true), STATUS_OK);
+    assert_int_equal(keeper_begin_step(resumed.keeper), STEP);
+    hangs = true;
+    ask(&resumed, 1, "params", (struct span){0, 4});
+    sem_wait(&begun);
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 1);
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 199);
+    assert_int_equal(resumed.coordinator.state, COORDINATOR_GATHERING);
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 201);
+    assert_mirror_is_left(&resumed, "the disk hangs");
+    close_resumed(&resumed);
+}
+
+static void one_that_cannot_be_read_then_is_left_too(void **state)
+{
+    (void)state;
+    static struct resumed resumed;
+    open_resumed(&resumed);
+    assert_int_equal(create_from(&resumed, true, true), STATUS_OK);
+    fails = true;
+    ask(&resumed, 1, "params", (struct span){0, 4});
+    ask(&resumed, 2, "params", (struct span){4, 4});
+    sem_wait(&resumed.answered);
+    sem_wait(&resumed.answered);
+    fails = false;
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 1);
+    assert_mirror_is_left(&resumed, "Input/output error");
+    close_resumed(&resumed);
+}
+
+/* By hand: who has started it can mend the disk, and start it again. */
+static void a_mirror_that_a_job_may_not_lack_ends_it_then(void **state)
+{
+    (void)state;
+    static struct resumed resumed;
+    open_resumed(&resumed);
+    assert_int_equal(create_from(&resumed, true, false), STATUS_OK);
+    fails = true;
+    ask(&resumed, 1, "params", (struct span){0, 4});
+    sem_wait(&resumed.answered);
+    fails = false;
+    keeper_take_news(resumed.keeper, &resumed.coordinator, 1);
+    assert_int_equal(resumed.coordinator.verdict, STATUS_IO);
+    assert_false(keeper_lacks_mirror(resumed.keeper));
+    close_resumed(&resumed);
+}
+
 /* As after SIGSTOP, or a pause of its machine: the thread did not read meanwhile, either. */
 static void time_in_which_the_coordinator_stood_still_does_not_count(void **state)
 {
@@ -316,6 +389,9 @@ int main(void)
         cmocka_unit_test(a_disk_that_hangs_then_is_named_and_ends_the_job),
         cmocka_unit_test(one_that_cannot_be_read_then_is_named_and_ends_the_job),
         cmocka_unit_test(time_in_which_the_coordinator_stood_still_does_not_count),
+        cmocka_unit_test(a_mirror_that_hangs_then_is_named_and_left),
+        cmocka_unit_test(one_that_cannot_be_read_then_is_left_too),
+        cmocka_unit_test(a_mirror_that_a_job_may_not_lack_ends_it_then),
         cmocka_unit_test(one_that_hangs_while_the_checkpoint_is_looked_for_is_named_too),
     };
     sem_init(&begun, 0, 0);
