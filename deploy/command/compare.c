@@ -345,7 +345,9 @@ static enum exit_code run_comparison(struct comparison *comparison)
     if (status != STATUS_OK) {
         return session_exit_code(status);
     }
+    session_begin_mirrors(&comparison->session);
     enum exit_code code = run_all(comparison);
+    session_end_mirrors(&comparison->session);
     status = report_write(&comparison->report, comparison->session.options.out);
     return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;
 }

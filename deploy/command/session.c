@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum status session_take_program(const struct session *session,
                                  const struct option_program *options, struct job *job,
@@ -175,6 +176,42 @@ enum status session_remove_run(struct session *session, const char *folder, cons
     const char *complaint = mirror[0] != '\0' ? "not removed, with its mirror, the run before in"
                                               : "not removed the run before in";
     return run(session, complaint, remove_run, &errand);
+}
+
+static void look_for_folder(void *data)
+{
+    struct errand *errand = data;
+    errand->status = access(errand->folder, F_OK) == 0 ? STATUS_OK : STATUS_END_OF_DATA;
+}
+
+static void remove_empty_folder(void *data)
+{
+    struct errand *errand = data;
+    rmdir(errand->folder); // which is not done if there is anything in it
+    errand->status = STATUS_OK;
+}
+
+void session_begin_mirrors(struct session *session)
+{
+    const struct launcher *launcher = &session->launcher;
+    const char *mirror = session->options.mirror;
+    struct errand errand = {.goes_on = false};
+    if (mirror[0] == '\0' || launcher_mirror_is_memory(mirror) ||
+        !launcher->crew.links[launcher->coordinator].is_local) {
+        return;
+    }
+    snprintf(errand.folder, sizeof(errand.folder), "%s", mirror);
+    session->makes_mirrors = run(session, "given nothing of the folder of mirrors", look_for_folder,
+                                 &errand) == STATUS_END_OF_DATA;
+}
+
+void session_end_mirrors(struct session *session)
+{
+    struct errand errand = {.goes_on = false};
+    if (session->makes_mirrors) {
+        snprintf(errand.folder, sizeof(errand.folder), "%s", session->options.mirror);
+        (void)run(session, "not removed the folder of mirrors", remove_empty_folder, &errand);
+    }
 }
 
 enum status session_begin(struct session *session, const char *what, const struct job *job)

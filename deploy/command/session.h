@@ -26,6 +26,7 @@ struct session {
     struct folder_lock lock;
     double disk_warn_s, disk_fail_s; // how long a disk that hangs is waited for: see slow_disk_wait
     bool has_disk_failed;            // it hangs: nothing is asked of it any more
+    bool makes_mirrors;              // the folder of --mirror was not there before
     struct series_page *page;        // NULL: nobody asked for it
 
     // Of the user's own, and its arguments: what follows `--`. Ends with NULL; NULL: there is none.
@@ -58,6 +59,12 @@ enum status session_make_folder(struct session *session, const char *folder, con
 
 /* series_mirror_remove_run, of a disk that may hang: STATUS_IO or STATUS_INTERRUPTED, too. */
 enum status session_remove_run(struct session *session, const char *folder, const char *mirror);
+
+/* Runs of a comparison or a sweep have mirrors in the folder of --mirror, which the first of them
+ * makes. Where it was not there before, and the coordinator is on this host, it is removed behind
+ * the last one, if nothing is left in it. */
+void session_begin_mirrors(struct session *session);
+void session_end_mirrors(struct session *session);
 
 /* With --dashboard: serves a page of the runs in the folder, and prints its address. */
 enum status session_open_page(struct session *session);

@@ -128,6 +128,25 @@ static enum status plan_runs(struct sweep *sweep, const struct option_program *p
     return status == STATUS_OK ? check_effects(sweep, program, &asked, error) : status;
 }
 
+/* What sweep.txt keeps of options that are not the job's. */
+static void describe_losses(const struct launcher_options *options,
+                            char ret_text[COMMAND_TEXT_BYTES])
+{
+    char restarts[16];
+    const char *words[5] = {NULL};
+    size_t count = 0;
+    snprintf(restarts, sizeof(restarts), "%u", options->restarts);
+    if (options->mirror[0] != '\0') {
+        words[count++] = "--mirror";
+        words[count++] = options->mirror;
+    }
+    if (options->restarts > 0) {
+        words[count++] = "--restarts";
+        words[count] = restarts;
+    }
+    (void)command_text_write_line(words, ret_text, COMMAND_TEXT_BYTES); // a path of more is refused
+}
+
 static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_is_done)
 {
     struct job job;
@@ -190,6 +209,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     if (status != STATUS_OK) {
         goto refuse;
     }
+    describe_losses(&sweep->session.options, sweep->plan.losses);
     const struct job_list jobs = jobs_of(sweep);
     status = series_mirror_check(&sweep->session.options, &jobs);
     for (size_t i = 0; i < sweep->plan.count && status == STATUS_OK; i++) {
@@ -347,7 +367,9 @@ static enum exit_code run_sweep(struct sweep *sweep)
     if (status != STATUS_OK) {
         return session_exit_code(status);
     }
+    session_begin_mirrors(&sweep->session);
     enum exit_code code = run_all(sweep);
+    session_end_mirrors(&sweep->session);
     const struct sweep_results results = {&sweep->plan, sweep->summaries};
     status = sweep_report_write(sweep->session.options.out, &results, sweep->command);
     return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;

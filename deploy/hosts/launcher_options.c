@@ -52,6 +52,19 @@ static const struct option rows[] = {
             "without it; otherwise the whole job, from its newest checkpoint"                    \
     }
 
+/* Which folder each run has, what else starts a coordinator again, and when it is removed. */
+#define MIRROR_ROW(share, again, end)                                                              \
+    {                                                                                              \
+        .name = "mirror", FIELD(TEXT, mirror), .fallback = "", .is_valid = options_text_is_there,  \
+        .metavar = "FOLDER|memory",                                                                \
+        .help = "write each copy that --on-loss redeal keeps in memory to this folder of the "     \
+                "coordinator's host, too" share                                                    \
+                ": an absolute path, in the host's memory (/dev/shm), on another disk, or on one " \
+                "that hosts share; memory: a folder of its own in /dev/shm, removed when the "     \
+                "command ends. A coordinator that is started again (--restarts" again              \
+                ") goes on from it, if it is newer than the newest checkpoint. " end               \
+    }
+
 static const struct option run_rows[] = {
     {.name = "resume",
      FIELD(TEXT, resume),
@@ -62,17 +75,7 @@ static const struct option run_rows[] = {
              "given again: job.json there has them; --epochs may become more. Continues the folder "
              "unless --out names another one. auto: "
              "go on in the folder of --out, if it has a checkpoint, and begin otherwise"},
-    {.name = "mirror",
-     FIELD(TEXT, mirror),
-     .fallback = "",
-     .is_valid = options_text_is_there,
-     .metavar = "FOLDER|memory",
-     .help = "write each copy that --on-loss redeal keeps in memory to this folder of the "
-             "coordinator's host, too: an absolute path, in the host's memory (/dev/shm), on "
-             "another disk, or on one that hosts share; memory: a folder of its own in /dev/shm, "
-             "removed when the command ends. A coordinator that is started again (--restarts, "
-             "--resume auto) goes on from it, if it is newer than the newest checkpoint. Removed "
-             "when the job is completed"},
+    MIRROR_ROW("", ", --resume auto", "Removed when the job is completed"),
     RESTARTS_ROW,
     LIVE_OPTION_ROWS(launcher_options),
     {.name = "health-port",
@@ -98,15 +101,8 @@ struct option_set launcher_run_option_set(struct launcher_options *options)
 }
 
 static const struct option series_rows[] = {
-    {.name = "mirror",
-     FIELD(TEXT, mirror),
-     .fallback = "",
-     .is_valid = options_text_is_there,
-     .metavar = "FOLDER|memory",
-     .help = "write the copies that --on-loss redeal keeps in memory to a folder, too, as ringside "
-             "run does: each run to one of its own, FOLDER/RUN or one in /dev/shm. A coordinator "
-             "that is started again (--restarts) goes on from there. Runs that have no such copies "
-             "have no mirror"},
+    MIRROR_ROW(", each run to FOLDER/RUN there", "",
+               "Removed when a run is completed. Runs that have no such copies have no mirror"),
     RESTARTS_ROW,
     {.name = "dashboard",
      FIELD(TEXT, dashboard),

@@ -1,5 +1,6 @@
-/* Writes and reads sweep.txt: "# command", "program COMMAND" where the runs are of a program of the
- * user's own, then for each run "[name] label", the lines of its job, and an empty line. */
+/* Writes and reads sweep.txt: "# command", "# losses: OPTIONS" where they have any, "program
+ * COMMAND" where the runs are of a program of the user's own, then for each run "[name] label", the
+ * lines of its job, and an empty line. */
 #include "deploy/sweep/sweep_file.h"
 
 #include "common/base/log.h"
@@ -14,6 +15,7 @@
 #define PATH_BYTES (FOLDER_PATH_MAX + 32)
 
 #define PROGRAM "program "
+#define LOSSES  "# losses: "
 
 static void path_of(const char *folder, char ret_path[PATH_BYTES])
 {
@@ -54,7 +56,7 @@ static char *runs_text(const struct sweep_plan *plan)
     return text;
 }
 
-/* Behind the lines of the command. */
+/* Behind the lines of the command, which do not tell sweeps apart. */
 static const char *skip_command(const char *text)
 {
     while (*text == '#') {
@@ -82,10 +84,30 @@ static char *read_file(const char *path)
     return text;
 }
 
-static enum status check_same(const char *folder, const char *path, const char *runs)
+/* Runs may be made in other ways than those before, which their mirrors do not survive. */
+static void compare_losses(const char *folder, const char *text, const char *now)
+{
+    const char *line = strstr(text, "\n" LOSSES);
+    const char *before =
+        line != NULL && line < skip_command(text) ? line + strlen("\n" LOSSES) : "";
+    size_t size = strcspn(before, "\n");
+    if (size != strlen(now) || strncmp(before, now, size) != 0) {
+        log_warn("the sweep in %s was begun with %.*s, and goes on with %s: what its runs had in "
+                 "another mirror stays there",
+                 folder, size > 0 ? (int)size : (int)strlen("no mirror and no restarts"),
+                 size > 0 ? before : "no mirror and no restarts",
+                 now[0] != '\0' ? now : "no mirror and no restarts");
+    }
+}
+
+static enum status check_same(const char *folder, const char *path, const char *runs,
+                              const char *losses)
 {
     char *text = read_file(path);
     bool is_same = text != NULL && strcmp(skip_command(text), runs) == 0;
+    if (is_same) {
+        compare_losses(folder, text, losses);
+    }
     free(text);
     if (!is_same) {
         log_error("%s holds another sweep: choose another folder with --out, or give the options "
@@ -96,13 +118,15 @@ static enum status check_same(const char *folder, const char *path, const char *
 }
 
 struct contents {
-    const char *command, *runs;
+    const char *command, *losses, *runs;
 };
 
 static void write_contents(FILE *file, const void *context)
 {
     const struct contents *contents = context;
-    fprintf(file, "# %s\n%s", contents->command, contents->runs);
+    bool has_losses = contents->losses[0] != '\0';
+    fprintf(file, "# %s\n%s%s%s%s", contents->command, has_losses ? LOSSES : "", contents->losses,
+            has_losses ? "\n" : "", contents->runs);
 }
 
 enum status sweep_file_open(const char *folder, const struct sweep_plan *plan, const char *command)
@@ -115,9 +139,9 @@ enum status sweep_file_open(const char *folder, const struct sweep_plan *plan, c
     }
     enum status status;
     if (access(path, F_OK) == 0) {
-        status = check_same(folder, path, runs);
+        status = check_same(folder, path, runs, plan->losses);
     } else {
-        const struct contents contents = {command, runs};
+        const struct contents contents = {command, plan->losses, runs};
         status = folder_make(folder, NULL);
         if (status == STATUS_OK) {
             status = folder_write(folder, SWEEP_FILE_NAME, write_contents, &contents);
@@ -200,6 +224,9 @@ enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
     if (is_sound) {
         const char *command = take_line(&at);
         snprintf(ret_command, COMMAND_TEXT_BYTES, "%s", command + 1 + (command[1] == ' '));
+    }
+    if (is_sound && strncmp(at, LOSSES, strlen(LOSSES)) == 0) {
+        snprintf(plan.losses, sizeof(plan.losses), "%s", take_line(&at) + strlen(LOSSES));
     }
     if (is_sound && strncmp(at, PROGRAM, strlen(PROGRAM)) == 0) {
         snprintf(plan.program, sizeof(plan.program), "%s", take_line(&at) + strlen(PROGRAM));

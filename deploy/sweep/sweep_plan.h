@@ -35,6 +35,7 @@ struct sweep_plan {
     struct sweep_run *runs; // owned
     size_t count, group_count;
     char program[COMMAND_TEXT_BYTES]; // of the user's own, which all runs are of; "": none
+    char losses[COMMAND_TEXT_BYTES];  // "--mirror FOLDER --restarts 3", which no job has; "": none
 };
 
 /* Takes --grid NAME=VALUES (repeatable) and --repeat R out of the arguments; what is left is a

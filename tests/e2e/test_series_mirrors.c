@@ -100,6 +100,7 @@ static void a_comparison_leaves_mirrors_out_where_there_are_no_copies(void **sta
     assert_memory_equal(cell_below(costs, "ps-sync, N = 2, K = 1, faults", "bits"), "same", 4);
     check_went_on(test, "02-ps-sync-n2-s1");
     check_gone(mirrors, "02-ps-sync-n2-s1");
+    assert_int_not_equal(access(mirrors, F_OK), 0); // it was not there before
 }
 
 /* The number of the run that a mirror is of. */

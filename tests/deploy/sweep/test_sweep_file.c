@@ -76,6 +76,35 @@ static void runs_of_another_program_are_another_sweep(void **state)
     temp_folder_destroy(folder);
 }
 
+/* Which no job has. Another mirror is no other sweep, but what is left in the first one stays. */
+static void what_is_done_about_losses_comes_back_and_is_compared(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), out[4096];
+    static char command[COMMAND_TEXT_BYTES];
+    struct sweep_plan plan = plan_of("lr=0.5"), back;
+    snprintf(out, sizeof(out), "%s/sweep", folder);
+    snprintf(plan.losses, sizeof(plan.losses), "--mirror /dev/shm/m --restarts 3");
+    snprintf(plan.program, sizeof(plan.program), "python3 train.py");
+    assert_int_equal(sweep_file_open(out, &plan, "one"), STATUS_OK);
+    assert_int_equal(sweep_file_read(out, &back, command), STATUS_OK);
+    assert_string_equal(command, "one");
+    assert_string_equal(back.losses, plan.losses);
+    assert_string_equal(back.program, plan.program);
+    assert_int_equal(back.count, 3);
+    sweep_plan_free(&back);
+    captured_log_begin();
+    assert_int_equal(sweep_file_open(out, &plan, "two"), STATUS_OK);
+    assert_string_equal(captured_log_end(), "");
+    plan.losses[0] = '\0';
+    captured_log_begin();
+    assert_int_equal(sweep_file_open(out, &plan, "two"), STATUS_OK);
+    assert_non_null(strstr(captured_log_end(),
+                           "was begun with --mirror /dev/shm/m --restarts 3, and goes on with no "
+                           "mirror and no restarts"));
+    temp_folder_destroy(folder);
+}
+
 static void the_same_runs_are_the_same_sweep_whatever_the_command(void **state)
 {
     (void)state;
@@ -126,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_comes_back_from_its_file),
         cmocka_unit_test(runs_of_another_program_are_another_sweep),
+        cmocka_unit_test(what_is_done_about_losses_comes_back_and_is_compared),
         cmocka_unit_test(the_same_runs_are_the_same_sweep_whatever_the_command),
         cmocka_unit_test(what_no_sweep_has_written_is_refused),
     };
