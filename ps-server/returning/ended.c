@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define TURN_MS 1000 // of the loop, at most
+
 /* The places of a role. */
 struct places {
     struct ended_place *list; // (count)
@@ -155,6 +157,52 @@ static bool is_number_back(const struct coordinator *coordinator, enum member_ro
         }
     }
     return false;
+}
+
+/* One has not come that was started again. */
+static void expire(struct ended *ended, const struct sender *awaited, struct ended_place *place,
+                   double waited_s)
+{
+    char late[128];
+    snprintf(late, sizeof(late),
+             "%s %u was started again, and did not come within %.0f s "
+             "(--start-timeout)",
+             role_name(awaited->role), awaited->slot->number, waited_s);
+    (void)generation_join(ended->sentence, late);
+    place->kind = ENDED_LOST;
+    place->is_counted = true;
+}
+
+/* Those that are started again have --start-timeout. Until then no other deadline is theirs. */
+static void await_started(struct ended *ended, const struct coordinator *coordinator,
+                          enum member_role role, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    double most_s = coordinator->job->start_timeout * membership_crowding_max(membership);
+    uint64_t idle_ms = ended->judged_ms > 0 ? now_ms - ended->judged_ms : 0;
+    uint64_t unseen_ms = (uint64_t)(750 * coordinator->job->lost_after);
+    struct sender at = membership_member(membership, role, 0);
+    for (; at.slot != NULL; at = membership_member(membership, role, at.index + 1)) {
+        bool is_thread = role == ROLE_SERVER && at.slot->number >= JOB_SERVERS_MAX;
+        struct ended_place *place =
+            place_of(ended, role, is_thread ? at.slot->number % JOB_SERVERS_MAX : at.slot->number);
+        if (at.slot->state != SLOT_FREE || place == NULL || place->kind != ENDED_AWAITED) {
+            continue;
+        }
+        at.slot->was_lost = true;
+        if (place->since_ms == 0) {
+            place->since_ms = now_ms;
+        } else if (idle_ms > TURN_MS && !is_thread) { // this process stood still
+            place->since_ms += idle_ms;
+        }
+        double waited_s = (double)(now_ms - place->since_ms) / 1000;
+        if (waited_s >= most_s) {
+            expire(ended, &at, place, waited_s);
+        } else { // not late, and not seen either: see deadlines_hears_nobody
+            at.slot->heard_ms = now_ms > unseen_ms ? now_ms - unseen_ms : 0;
+            at.slot->step_since_ms = now_ms;
+        }
+    }
 }
 
 /* The numbers of the launcher's processes, and the one behind the last. */
@@ -324,6 +372,17 @@ static void keep_over(struct ended *ended, const struct coordinator *coordinator
     }
 }
 
+static void await_all_started(struct ended *ended, const struct returning *returning,
+                              const struct coordinator *coordinator, uint64_t now_ms)
+{
+    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (is_certain(returning, roles[i])) {
+            await_started(ended, coordinator, roles[i], now_ms);
+        }
+    }
+}
+
 void ended_judge(struct ended *ended, const struct returning *returning, const struct job *own,
                  struct coordinator *coordinator, uint64_t now_ms)
 {
@@ -331,6 +390,11 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
     if (coordinator->state == COORDINATOR_RENEWING) { // see ended_leave
         return;
     }
+    bool is_deaf = coordinator->deaf_ms != 0; // and judges nobody: the time does not count
+    if (ended->has_any && !is_deaf && coordinator_takes_back(coordinator)) {
+        await_all_started(ended, returning, coordinator, now_ms);
+    }
+    ended->judged_ms = is_deaf ? ended->judged_ms : now_ms;
     if (returning_may_begin(coordinator)) {
         if (ended->has_any) {
             judge_joined(ended, own, coordinator, now_ms);

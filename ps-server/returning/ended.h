@@ -19,7 +19,8 @@
  * processes that run have joined, the next generation begins without the others.
  *
  * Numbers are certain if the job has as many members as it began with. Then another process can
- * take the place of an AGAIN member while members come back (returning_take_join). */
+ * take the place of an AGAIN member while members come back (returning_take_join). It has
+ * --start-timeout for that, and is LOST if it has not come by then. */
 #ifndef PS_SERVER_RETURNING_ENDED_H
 #define PS_SERVER_RETURNING_ENDED_H
 
@@ -40,8 +41,9 @@ enum ended_kind {
 /* The process that was started last for a number, of those that have ended. */
 struct ended_place {
     enum ended_kind kind;
-    uint32_t launch; // see membership.h; 0: not known
-    bool is_counted; // among the lost workers, by a coordinator before
+    uint32_t launch;   // see membership.h; 0: not known
+    bool is_counted;   // among the lost workers: already
+    uint64_t since_ms; // that another one is awaited; 0: not known so far
 };
 
 /* Zeroed: none. Of a job that is under way, it has the ends of processes that the job does without:
@@ -53,6 +55,7 @@ struct ended {
     struct ended_place servers[JOB_SERVERS_MAX + 1];
     char sentence[COORDINATOR_REASON_BYTES]; // of all that were lost, or the first OVER if none was
     bool says_lost;
+    uint64_t judged_ms; // the last time
 };
 
 /* Keeps what the launcher says of a member that has ended, if the coordinator has no members yet,

@@ -339,54 +339,6 @@ static void members_that_join_go_on_without_those_that_have_ended(void **state)
     coordinator_finish(&fresh.coordinator);
 }
 
-static void one_in_whose_place_another_is_started_is_awaited(void **state)
-{
-    (void)state;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_int_equal(back.story.transcript.awaited_count, 1);
-    assert_int_equal(back.story.transcript.awaited_number, 1);
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    judge();
-    assert_int_equal(state_now(), COORDINATOR_GATHERING);
-    assert_true(comeback_join(&back, ROLE_WORKER, 1, 21, NOW_MS));
-    assert_int_equal(state_now(), COORDINATOR_RENEWING); // all are there
-}
-
-/* They count once, and are named. */
-static void those_in_whose_places_others_have_come_were_lost(void **state)
-{
-    struct coordinator *coordinator = &back.story.coordinator;
-    char reason[COORDINATOR_REASON_BYTES];
-    (void)state;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1)); // the next one was killed, too
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    assert_true(comeback_join(&back, ROLE_WORKER, 1, 21, NOW_MS));
-    ended_leave(&ended, &back.returning, &back.story.job, coordinator, NOW_MS);
-    assert_int_equal(coordinator->workers_lost, 1);
-    generation_explain(coordinator, reason);
-    assert_non_null(strstr(reason, "its members join anew, and it was killed"));
-}
-
-static void one_for_whom_nobody_comes_counts_once(void **state)
-{
-    const struct message alive = {.kind = MESSAGE_HEARTBEAT, .text = ""};
-    struct coordinator *coordinator = &back.story.coordinator;
-    (void)state;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    for (uint64_t now_ms = NOW_MS; now_ms <= 60000; now_ms += 500) {
-        coordinator_receive(coordinator, 10, &alive, now_ms);
-        coordinator_receive(coordinator, 12, &alive, now_ms);
-        coordinator_tick(coordinator, now_ms, 0);
-    }
-    assert_non_null(strstr(coordinator->reason, "worker 1 did not come back"));
-    assert_int_equal(coordinator->workers_lost, 1);
-}
-
 static void a_server_is_given_up_likewise(void **state)
 {
     (void)state;
@@ -461,9 +413,6 @@ int main(void)
         ENDED_TEST(a_generation_that_begins_before_keeps_the_place_of_one_from_elsewhere),
         ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
         ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
-        ENDED_TEST(one_in_whose_place_another_is_started_is_awaited),
-        ENDED_TEST(those_in_whose_places_others_have_come_were_lost),
-        ENDED_TEST(one_for_whom_nobody_comes_counts_once),
         ENDED_TEST(one_that_ends_before_the_others_are_back_is_done_without),
         ENDED_TEST(a_server_is_given_up_likewise),
         ENDED_TEST(news_of_a_member_that_is_back_is_a_loss_like_any_other),
