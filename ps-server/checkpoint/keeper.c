@@ -391,16 +391,21 @@ static void take_news_of_disk(struct keeper *keeper, struct coordinator *coordin
     disk_watch_look(keeper->options.watch, coordinator, keeper->folder, has_moved, now_ms);
 }
 
+/* Whether what the job goes on from is of a mirror that it can do without. */
+static bool may_leave_mirror(const struct keeper *keeper)
+{
+    return keeper->origin.is_of_mirror && keeper->options.origin.may_lack_mirror;
+}
+
 /* What members fetch cannot be had. If it is of the mirror, they join the next generation, which
  * goes on without that; otherwise the job ends. */
 static void give_up_origin(struct keeper *keeper, struct coordinator *coordinator,
                            enum status status, const char *reason, uint64_t now_ms)
 {
-    struct origin *origin = &keeper->origin;
-    if (!origin->is_of_mirror || !keeper->options.origin.may_lack_mirror) {
+    if (!may_leave_mirror(keeper)) {
         coordinator_stop(coordinator, status, reason, now_ms);
-    } else if (!origin->lacks_mirror) {
-        origin->lacks_mirror = true;
+    } else if (!keeper->origin.lacks_mirror) {
+        keeper->origin.lacks_mirror = true;
         generation_renew(coordinator, reason, now_ms, now_ms);
     }
 }
@@ -443,10 +448,10 @@ static void fail_to_supply(struct keeper *keeper, struct coordinator *coordinato
                  "there is no memory to read %.300s/%.60s: give the coordinator's host more",
                  checkpoint_path(keeper->origin.reader), file);
     } else {
-        snprintf(reason, sizeof(reason),
-                 "cannot read %.250s/%.60s: %s: %s; then resume again, or from another checkpoint",
+        snprintf(reason, sizeof(reason), "cannot read %.250s/%.60s: %s: %s%s",
                  checkpoint_path(keeper->origin.reader), file, strerrordesc_np(supply->error),
-                 step_folder_advice(supply->error));
+                 step_folder_advice(supply->error),
+                 may_leave_mirror(keeper) ? "" : "; then resume again, or from another checkpoint");
     }
     if (supply->error == ENOMEM) {
         coordinator_stop(coordinator, STATUS_NO_MEMORY, reason, now_ms);
