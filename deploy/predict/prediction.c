@@ -289,25 +289,34 @@ static double fit_buffer(double rate, double rtt_s)
     return 2.0 * bytes + PACED_BYTES;
 }
 
+/* Whether values are encrypted, as they are unless costs were measured in clear. */
+static bool has_keys(const struct course *course)
+{
+    const char *security = course->costs->conditions.security;
+    return security[0] == '\0' || strcmp(security, security_choices[SECURITY_CURVE].name) == 0;
+}
+
 static enum status create_engine(struct course *course)
 {
     const struct course_exchange *exchange = exchange_of(course);
     const struct costs *costs = course->costs;
-    const struct engine_model model = {.work_s = exchange != NULL ? exchange->work_s : NULL,
-                                       .deliver = exchange != NULL ? exchange->deliver : NULL,
-                                       .wake = wake,
-                                       .owner = course,
-                                       .message_s = costs->message_s,
-                                       .message_byte_s = byte_s(costs->message_bandwidth),
-                                       .message_scale = course->message_scale,
-                                       .work_scale = course->work_scale,
-                                       .threads = course->simulated + course->shards,
-                                       .cores = {costs->threads, costs->crowding, costs->turns,
-                                                 costs->messages_first, costs->slice_s,
-                                                 costs->refill_s},
-                                       .carriage_message_s = costs->carriage_message_s,
-                                       .carriage_byte_s = byte_s(costs->carriage_bandwidth),
-                                       .fit_buffer = fits_buffers(course) ? fit_buffer : NULL};
+    const struct engine_model model = {
+        .work_s = exchange != NULL ? exchange->work_s : NULL,
+        .deliver = exchange != NULL ? exchange->deliver : NULL,
+        .wake = wake,
+        .owner = course,
+        .message_s = costs->message_s,
+        .message_byte_s = byte_s(costs->message_bandwidth),
+        .message_scale = course->message_scale,
+        .work_scale = course->work_scale,
+        .threads = course->simulated + course->shards,
+        .cores = {costs->threads, costs->crowding, costs->turns, costs->messages_first,
+                  costs->slice_s, costs->refill_s},
+        .carriage_message_s = costs->carriage_message_s,
+        .carriage_byte_s = byte_s(costs->carriage_bandwidth),
+        .fit_buffer = fits_buffers(course) ? fit_buffer : NULL,
+        .encrypts_near = has_keys(course) && course->job->transport == TRANSPORT_TCP,
+        .encrypts_far = has_keys(course)};
     enum status status = engine_create(course->network, course->hosts, &model, &course->engine);
     return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
 }

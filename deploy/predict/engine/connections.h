@@ -20,6 +20,10 @@ struct connection {
     struct packet_queue held; // behind the one that goes, which others cannot overtake any more
     uint32_t held_count;      // with the one that goes
     double held_bytes;        // likewise
+    uint32_t going;           // packet + 1; 0: none
+    uint32_t unread;          // packet + 1 of these, the first that is not encrypted; 0: none
+    double unread_bytes;      // of it and of those behind it
+    bool is_encrypted;
     double latency_s;
     double buffer; // of the sender's kernel
     double bytes;  // that have gone over it
@@ -27,6 +31,9 @@ struct connection {
     bool is_busy;
     bool is_expected; // by its links, to begin with one
 };
+
+// That the pacer gives to the transport beyond what the kernel holds: PACER_WINDOW_BYTES.
+#define CONNECTIONS_WINDOW_BYTES 65536.0
 
 /* Bytes that a connection holds whose path carries so many per second, 0: any number, and takes so
  * long there and back. */
@@ -36,8 +43,9 @@ struct connection_table {
     const struct network *network;
     const uint32_t *hosts; // of each process
     struct flows *flows;
-    connections_fit fit;     // NULL: the network's buffers
-    struct connection *list; // (count), owned as the other
+    connections_fit fit;              // NULL: the network's buffers
+    bool encrypts_near, encrypts_far; // within a host, between hosts
+    struct connection *list;          // (count), owned as the other
     uint32_t count, room;
     uint32_t *seats; // (seat_count) of the list, each + 1; 0: none
     uint32_t seat_count;
@@ -110,18 +118,57 @@ static inline double connections_latency_s(const struct connection_table *table,
     return route.latency_s;
 }
 
+static inline void connections_append(struct connection *connection, struct packet_store *store,
+                                      uint32_t index)
+{
+    double bytes = store->list[index].bytes;
+    connection->held_count++;
+    connection->held_bytes += bytes;
+    if (connection->is_encrypted) {
+        connection->unread_bytes += bytes;
+        connection->unread = connection->unread > 0 ? connection->unread : index + 1;
+    }
+    (void)packets_append(store, &connection->held, index);
+}
+
+/* Encrypts what the kernel has room for behind others, once these are encrypted. */
+static inline void connections_encrypt(struct connection *connection,
+                                       const struct packet_store *store, double buffer)
+{
+    double kernel = buffer - CONNECTIONS_WINDOW_BYTES;
+    while (connection->unread > 0) {
+        double ahead = connection->held_bytes - connection->unread_bytes;
+        if (ahead <= 0 || ahead >= kernel) {
+            return; // the first of all is encrypted while it goes
+        }
+        const struct packet *packet = &store->list[connection->unread - 1];
+        connection->unread = packet->next;
+        connection->unread_bytes -=
+            connection->unread > 0 ? packet->bytes : connection->unread_bytes;
+    }
+}
+
+/* Whether one more packet is held. */
+static inline bool connections_has_room(const struct connection *connection, double buffer)
+{
+    return connection->is_encrypted
+               ? connection->unread_bytes < CONNECTIONS_WINDOW_BYTES
+               : connection->held_count == 0 || connection->held_bytes < buffer;
+}
+
 /* Holds what is first of that which waits: as much as the buffer of the sender's kernel has room
- * for, and one packet at least. */
+ * for, and one packet at least. With keys it is what the pacer hands over (pacer.h), to which a
+ * packet has been sent once it is encrypted. That is done to all of it as its turn comes, so one
+ * packet of any size is held behind one that goes. */
 static inline void connections_hold(struct connection *connection, struct packet_store *store,
                                     double buffer)
 {
-    while (connection->waiting > 0 &&
-           (connection->held_count == 0 || connection->held_bytes < buffer)) {
+    connections_encrypt(connection, store, buffer);
+    while (connection->waiting > 0 && connections_has_room(connection, buffer)) {
         uint32_t index = connection->waiting - 1;
         connection->waiting = store->list[index].next;
-        connection->held_count++;
-        connection->held_bytes += store->list[index].bytes;
-        (void)packets_append(store, &connection->held, index);
+        connections_append(connection, store, index);
+        connections_encrypt(connection, store, buffer);
     }
 }
 
@@ -129,8 +176,7 @@ static inline void connections_hold(struct connection *connection, struct packet
 static inline void connections_hold_small(struct connection *connection, struct packet_store *store,
                                           uint32_t index)
 {
-    connection->held_count++;
-    (void)packets_append(store, &connection->held, index);
+    connections_append(connection, store, index);
 }
 
 /* The next one that goes; PACKETS_NONE: there is none, or the last one has not gone yet. */
@@ -142,6 +188,7 @@ static inline uint32_t connections_next(struct connection *connection,
         return PACKETS_NONE;
     }
     connection->is_busy = true;
+    connection->going = index + 1;
     connection->sent -= connection->sent > 0 && store->list[index].bytes > 0;
     connection->held.first = store->list[index].next;
     return index;
@@ -157,12 +204,35 @@ static inline void connections_expect(struct connection *connection, struct flow
     }
 }
 
+/* The one that goes, which has `bytes`, is encrypted. */
+static inline void connections_read_going(struct connection *connection, double bytes)
+{
+    if (connection->unread > 0 && connection->unread == connection->going) {
+        connection->unread = connection->held.first;
+        connection->unread_bytes -= connection->unread > 0 ? bytes : connection->unread_bytes;
+    }
+}
+
 /* One has gone. */
 static inline void connections_release(struct connection *connection, double bytes)
 {
+    connections_read_going(connection, bytes);
     connection->is_busy = false;
+    connection->going = 0;
     connection->held_count--;
-    connection->held_bytes -= bytes;
+    connection->held_bytes -= connection->held_count > 0 ? bytes : connection->held_bytes;
+}
+
+/* A packet is encrypted: if it is one that goes, the pacer may hand over more. */
+static inline void connections_encrypted(const struct connection_table *table,
+                                         struct packet_store *store, uint32_t index)
+{
+    const struct packet *packet = &store->list[index];
+    struct connection *connection = connections_find(table, packet->from, packet->to);
+    if (connection != NULL && connection->going == index + 1) {
+        connections_read_going(connection, packet->bytes);
+        connections_hold(connection, store, connection->buffer);
+    }
 }
 
 /* What one connection over a route carries at most; 0: no limit. */
@@ -195,6 +265,8 @@ static inline struct connection *connections_make(struct connection_table *table
     if (table->fit != NULL && network->send_buffer > 0 && hosts[from] != hosts[to]) {
         made.buffer = table->fit(connections_rate(network, &route), 2 * route.latency_s);
     }
+    bool is_near = hosts[from] == hosts[to];
+    made.is_encrypted = made.buffer > 0 && (is_near ? table->encrypts_near : table->encrypts_far);
     made.class = flows_class_of(table->flows, &route, packet_each(packet));
     return made.class != UINT32_MAX ? connections_add(table, &made) : NULL;
 }
@@ -227,6 +299,19 @@ static inline void connections_link_bytes(const struct connection_table *table, 
             ret_bytes[route.links[j]] += connection->bytes;
         }
     }
+}
+
+/* Without connections. */
+static inline struct connection_table connections_none(const struct network *network,
+                                                       const uint32_t *hosts, struct flows *flows,
+                                                       const struct engine_model *model)
+{
+    return (struct connection_table){.network = network,
+                                     .hosts = hosts,
+                                     .flows = flows,
+                                     .fit = model->fit_buffer,
+                                     .encrypts_near = model->encrypts_near,
+                                     .encrypts_far = model->encrypts_far};
 }
 
 static inline double connections_bytes(const struct connection_table *table)

@@ -69,27 +69,30 @@ bool engine_shares_cores(const struct engine *engine, uint32_t process)
     return cores_are_limited(engine->cores, thread_of(engine, process));
 }
 
-/* Lets the thread of a process carry its end of a packet. */
-static void carry(struct engine *engine, uint32_t process, enum cores_thread side, uint32_t index)
+/* Lets the thread of a process carry its end of a packet. False if that takes no time. */
+static bool carry(struct engine *engine, uint32_t process, enum cores_thread side, uint32_t index)
 {
     uint32_t thread = thread_of(engine, process);
     const struct packet *packet = &engine->store.list[index];
     double bytes = packet->is_lent || packet->is_copied ? 0 : packet->bytes;
     double seconds = engine->model.work_scale[thread] * packet_each(packet) *
                      (engine->model.carriage_message_s + bytes * engine->model.carriage_byte_s);
-    if (seconds > 0 && engine_shares_cores(engine, thread)) {
+    bool takes_time = seconds > 0 && engine_shares_cores(engine, thread);
+    if (takes_time) {
         engine->store.list[index].awaited++;
         add_work(engine, &(struct cores_work){thread, side, WORK_CARRY, index}, seconds);
     }
+    return takes_time;
 }
 
-/* Counts its way and those who carry it at both ends. */
-static void carry_both_ends(struct engine *engine, uint32_t index)
+/* Counts its way and those who carry it at both ends. Whether its sender's end takes time. */
+static bool carry_both_ends(struct engine *engine, uint32_t index)
 {
     struct packet *packet = &engine->store.list[index];
     packet->awaited = 1;
-    carry(engine, packet->from, CORES_OUT, index);
-    carry(engine, packet->to, CORES_IN, index);
+    bool takes_time = carry(engine, packet->from, CORES_OUT, index);
+    (void)carry(engine, packet->to, CORES_IN, index);
+    return takes_time;
 }
 
 /* Sends a packet that no link carries. */
@@ -99,7 +102,7 @@ static void send_aside(struct engine *engine, uint32_t index)
     double latency_s = connections_latency_s(&engine->connections, packet->from, packet->to);
     bool is_carried = packet->is_lent || engine_shares_cores(engine, packet->from);
     if (is_carried) {
-        carry_both_ends(engine, index);
+        (void)carry_both_ends(engine, index);
     }
     add_event(engine, engine->now + latency_s, is_carried ? EVENT_ARRIVE : EVENT_SMALL, index, 0);
 }
@@ -121,17 +124,18 @@ static uint32_t take_next(struct engine *engine, struct connection *connection)
 /* Lets the next packet of a connection go, once the last one has gone. */
 static void go_on(struct engine *engine, struct connection *connection)
 {
-    uint32_t packet = take_next(engine, connection);
+    uint32_t index = take_next(engine, connection);
     connections_expect(connection, engine->flows);
-    if (packet != PACKETS_NONE) {
-        if (!engine->store.list[packet].is_moved) {
-            carry_both_ends(engine, packet);
-        }
-        if (!flows_begin(engine->flows, engine->now, connection->class,
-                         engine->store.list[packet].bytes, packet,
-                         engine->store.list[packet].is_paced)) {
-            engine->is_out_of_memory = true;
-        }
+    if (index == PACKETS_NONE) {
+        return;
+    }
+    const struct packet *packet = &engine->store.list[index];
+    if (packet->is_moved || !carry_both_ends(engine, index)) {
+        connections_encrypted(&engine->connections, &engine->store, index);
+    }
+    if (!flows_begin(engine->flows, engine->now, connection->class, packet->bytes, index,
+                     packet->is_paced)) {
+        engine->is_out_of_memory = true;
     }
 }
 
@@ -215,15 +219,6 @@ static void send_first(struct engine *engine, uint32_t index)
     launch(engine, index);
 }
 
-/* How long a thread is busy with one end of a message, and with the values that travel in it. */
-static double message_s(const struct engine *engine, uint32_t thread, const struct packet *packet,
-                        bool is_sender)
-{
-    double bytes = packet->is_lent || (packet->is_copied && is_sender) ? 0 : packet->bytes;
-    return engine->model.message_scale[thread] * packet_each(packet) *
-           (engine->model.message_s + bytes * engine->model.message_byte_s);
-}
-
 /* Behind what the thread of the sender does and sends. */
 static void send_behind(struct engine *engine, uint32_t index)
 {
@@ -240,7 +235,7 @@ void engine_send(struct engine *engine, const struct packet *packet)
 {
     assert(packet->bytes > 0 && packet->from != packet->to);
     uint32_t index = keep(engine, packet), thread = thread_of(engine, packet->from);
-    double seconds = message_s(engine, thread, packet, true);
+    double seconds = threads_message_s(&engine->model, thread, packet, true);
     if (index != PACKETS_NONE && !packet->is_lent && !packet->is_paced &&
         !connections_announce(&engine->connections, packet)) {
         engine->is_out_of_memory = true;
@@ -262,7 +257,8 @@ void engine_send_small(struct engine *engine, const struct packet *packet)
     struct packet *small = &engine->store.list[index];
     small->bytes = 0;
     if (engine_shares_cores(engine, thread)) {
-        give_work(engine, thread, WORK_SEND, index, message_s(engine, thread, small, true));
+        give_work(engine, thread, WORK_SEND, index,
+                  threads_message_s(&engine->model, thread, small, true));
     } else if (small->is_in_turn) {
         send_behind(engine, index);
     } else {
@@ -316,7 +312,7 @@ static void take_first(struct engine *engine, uint32_t process)
     thread->waiting.first = packet->next;
     thread->waited += engine->now - packet->arrived_s;
     thread->taken++;
-    double work_s = message_s(engine, process, packet, false) +
+    double work_s = threads_message_s(&engine->model, process, packet, false) +
                     engine->model.work_scale[process] * packet_each(packet) *
                         engine->model.work_s(engine->model.owner, packet);
     if (shares_cores) {
@@ -392,6 +388,9 @@ static void end_work(struct engine *engine)
         hand_over(engine, work.token);
         break;
     case WORK_CARRY:
+        if (work.thread == CORES_OUT) {
+            connections_encrypted(&engine->connections, &engine->store, work.token);
+        }
         arrive(engine, work.token);
         break;
     case WORK_RUN:
@@ -451,8 +450,7 @@ enum status engine_create(const struct network *network, const uint32_t *hosts,
         engine_destroy(engine);
         return STATUS_NO_MEMORY;
     }
-    engine->connections = (struct connection_table){
-        .network = network, .hosts = hosts, .flows = engine->flows, .fit = model->fit_buffer};
+    engine->connections = connections_none(network, hosts, engine->flows, model);
     *ret_engine = engine;
     return STATUS_OK;
 }

@@ -59,6 +59,7 @@ struct engine_model {
     // What connections between hosts hold, by the rate of their path, 0: none, and its round trip.
     // NULL: as the network has it.
     double (*fit_buffer)(double rate, double rtt_s);
+    bool encrypts_near, encrypts_far; // a packet whole as its turn comes: within hosts, between
 };
 
 /* hosts: of each process; borrowed, as the network is. */

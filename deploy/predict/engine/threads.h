@@ -24,4 +24,13 @@ struct thread {                           // of a process
     bool is_taking;                       // or will, once it is free
 };
 
+/* How long a thread is busy with one end of a message, and with the values that travel in it. */
+static inline double threads_message_s(const struct engine_model *model, uint32_t thread,
+                                       const struct packet *packet, bool is_sender)
+{
+    double bytes = packet->is_lent || (packet->is_copied && is_sender) ? 0 : packet->bytes;
+    return model->message_scale[thread] * packet_each(packet) *
+           (model->message_s + bytes * model->message_byte_s);
+}
+
 #endif
