@@ -8,6 +8,7 @@
 #include "common/job/job_choices.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +17,11 @@
 
 enum status channel_create(struct channel **ret_channel)
 {
-    struct channel *channel = calloc(1, sizeof(*channel));
+    struct channel *channel = malloc(sizeof(*channel));
     if (channel == NULL) {
         return STATUS_NO_MEMORY;
     }
+    memset(channel, 0, offsetof(struct channel, header));
     enum status status = transport_create(&channel->transport);
     if (status != STATUS_OK) {
         free(channel);

@@ -20,7 +20,6 @@ struct channel {
     _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads; without checkpoints sent
     bool has_gone_on;       // its job has lost or gained processes: some may not know of it yet
     uint64_t dropped_count; // malformed messages, and those that do not belong here
-    unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES];
     struct peers peers;
     struct seals seals;
     struct sharing sharing;
@@ -29,8 +28,11 @@ struct channel {
     bool is_holding;     // holds a socket's message until one that was posted before it is taken
     bool is_far;         // see channel_go_far
     struct envelope held;
-    struct wire_scratch scratch;
     struct trace_tape *trace; // of its thread; borrowed, set by its owner; NULL: none
+
+    // Large, and written before they are read: not zeroed.
+    unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES]; // of the message that is sent
+    struct wire_scratch scratch;                          // of the one that was received
 };
 
 enum status channel_create(struct channel **ret_channel);

@@ -5,15 +5,18 @@
 #include "common/channel/channel_trace.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum status pacer_create(struct channel *channel, uint32_t peer_count, enum pacer_lane lane,
                          struct pacer **ret_pacer)
 {
-    struct pacer *pacer = calloc(1, sizeof(*pacer));
+    struct pacer *pacer = malloc(sizeof(*pacer));
     if (pacer == NULL) {
         return STATUS_NO_MEMORY;
     }
+    memset(pacer, 0, offsetof(struct pacer, sends));
     pacer->channel = channel;
     pacer->lane = lane;
     pacer->peer_count = peer_count;
@@ -24,10 +27,6 @@ enum status pacer_create(struct channel *channel, uint32_t peer_count, enum pace
     }
     for (uint32_t i = 0; i < peer_count; i++) {
         pacer->peers[i].end = &pacer->peers[i].first;
-    }
-    for (uint32_t i = 0; i < PACER_SENDS_MAX; i++) {
-        pacer->sends[i].next = pacer->unused;
-        pacer->unused = &pacer->sends[i];
     }
     pthread_mutex_init(&pacer->mutex, NULL);
     *ret_pacer = pacer;
@@ -134,15 +133,26 @@ static enum status send_on(struct pacer *pacer, struct pacer_peer *peer)
     return status;
 }
 
+/* One that is not in use; NULL: there is none. With the mutex held. */
+static struct pacer_send *take_unused(struct pacer *pacer)
+{
+    struct pacer_send *send = pacer->unused;
+    if (send != NULL) {
+        pacer->unused = send->next;
+    } else if (pacer->used_count < PACER_SENDS_MAX) {
+        send = &pacer->sends[pacer->used_count++];
+    }
+    return send;
+}
+
 /* Adds to a peer's queue. Returns false if there is no room. */
 static bool add(struct pacer *pacer, const struct pacer_send *values, const struct lanes *lanes)
 {
     pthread_mutex_lock(&pacer->mutex);
-    struct pacer_send *send = pacer->unused;
+    struct pacer_send *send = take_unused(pacer);
     if (send != NULL) {
         struct pacer_peer *peer = &pacer->peers[values->to];
         peer->lanes = lanes;
-        pacer->unused = send->next;
         *send = *values;
         if (values->message.outcome != NULL) { // its owner does not keep it until it leaves
             send->outcome = *values->message.outcome;

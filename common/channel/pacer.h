@@ -52,13 +52,14 @@ struct pacer_peer {
 struct pacer {
     struct channel *channel; // borrowed
     enum pacer_lane lane;
-    struct pacer_send sends[PACER_SENDS_MAX];
     struct pacer_peer *peers; // (peer_count), owned
     uint32_t peer_count;
-    struct pacer_send *unused; // a list; under the mutex
+    struct pacer_send *unused; // a list, of those that were used before; under the mutex
+    uint32_t used_count;       // of sends, from the first on; under the mutex
     uint32_t waiting_count;    // in all queues; under the mutex
     uint64_t waiting_bytes;    // of those; only the channel's thread has them
     pthread_mutex_t mutex;
+    struct pacer_send sends[PACER_SENDS_MAX]; // not touched before they are used
 };
 
 enum status pacer_create(struct channel *channel, uint32_t peer_count, enum pacer_lane lane,

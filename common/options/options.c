@@ -348,7 +348,8 @@ enum status options_set_text(const struct option_set *sets, size_t set_count, co
 {
     for (size_t s = 0; s < set_count; s++) {
         for (size_t i = 0; i < sets[s].count; i++) {
-            if (strcmp(sets[s].rows[i].name, name) == 0) {
+            const char *row_name = sets[s].rows[i].name;
+            if (row_name[0] == name[0] && strcmp(row_name, name) == 0) {
                 return set_value(&sets[s].rows[i], sets[s].values, value, ret_error, error_size);
             }
         }
