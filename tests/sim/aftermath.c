@@ -4,6 +4,8 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/step_folders.h"
 #include "tests/sim/disk.h"
+#include "tests/sim/judge.h"
+#include "tests/sim/sim_gradients.h"
 #include "tests/sim/story.h"
 
 #include <inttypes.h>
@@ -12,26 +14,41 @@
 
 #define CHECKPOINTS_PATH DISK_ROOT "/checkpoint"
 #define PARAMS_FILE      "params"
+#define STATE_FILE       "state-1"
 
 // To give up starting (30 s), or to train and to close.
 #define RESUMED_END_NS (UINT64_C(120) * 1000000000)
 
+/* Whether a vector's file has what the job had written, and that is what it must be. */
+static bool is_vector(struct disk_node *folder, const char *name, const float *expected,
+                      size_t bytes)
+{
+    struct disk_node *file = disk_find(folder, name);
+    return file != NULL && disk_is_intact(file) && disk_size(file) == bytes &&
+           memcmp(disk_bytes(file), expected, bytes) == 0;
+}
+
 /* A folder has what the job had written when the checkpoint was whole, and the parameters of its
- * step. The jobs have no other vectors. */
+ * step; of a job with momentum, also the state. The jobs have no other vectors. */
 static bool is_whole(const struct cluster *cluster, struct disk_node *folder, uint64_t step)
 {
     float expected[SIM_VALUES_MAX];
     uint32_t count = cluster->shape.value_count;
+    size_t bytes = count * sizeof(float);
     struct disk_node *manifest = disk_find(folder, MANIFEST_FILE);
-    struct disk_node *params = disk_find(folder, PARAMS_FILE);
-    if (manifest == NULL || params == NULL || disk_size(manifest) == 0 ||
-        !disk_is_intact(manifest) || !disk_is_intact(params) ||
-        disk_size(params) != count * sizeof(float) ||
+    if (manifest == NULL || disk_size(manifest) == 0 || !disk_is_intact(manifest) ||
         ((const char *)disk_bytes(manifest))[disk_size(manifest) - 1] != '\n') {
         return false;
     }
     sim_expected(&cluster->job, count, step, expected);
-    return memcmp(disk_bytes(params), expected, count * sizeof(float)) == 0;
+    if (!is_vector(folder, PARAMS_FILE, expected, bytes)) {
+        return false;
+    }
+    if (!cluster->shape.has_momentum) {
+        return true;
+    }
+    sim_expected_state(&cluster->job, count, step, expected);
+    return is_vector(folder, STATE_FILE, expected, bytes);
 }
 
 /* The newest one that is whole and not newer than a step; 0: there is none. */
@@ -155,14 +172,10 @@ static const char *judge_refused(const struct cluster *resumed, const char *stor
 
 static const char *judge_completed(const struct cluster *resumed)
 {
-    float expected[SIM_VALUES_MAX];
-    uint32_t count = resumed->shape.value_count;
-    sim_expected(&resumed->job, count, resumed->shape.steps, expected);
     for (uint32_t rank = 0; rank < resumed->shape.workers; rank++) {
         const struct sim_worker *training = &resumed->trainings[rank];
-        if (training->status != STATUS_OK ||
-            memcmp(training->params, expected, count * sizeof(float)) != 0) {
-            return "the job that has gone on ends with other parameters";
+        if (training->status != STATUS_OK || !judge_values(resumed, training)) {
+            return "the job that has gone on ends with other parameters or states";
         }
     }
     return NULL;

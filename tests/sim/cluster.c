@@ -143,9 +143,11 @@ static struct job job_of(const struct cluster_shape *shape)
     snprintf(all_reduce, sizeof(all_reduce), "all-reduce=%s",
              shape->all_reduce != NULL ? shape->all_reduce : "auto");
     bool is_ring = strcmp(shape->mode, "ring") == 0;
-    struct job job = SAMPLE_JOB(mode, workers, steps, "transport=tcp", "eval=none", "optimizer=sgd",
+    struct job job = SAMPLE_JOB(mode, workers, steps, "transport=tcp", "eval=none",
+                                shape->has_momentum ? "optimizer=momentum" : "optimizer=sgd",
                                 is_ring ? all_reduce : order, is_ring ? NULL : servers);
     job.lr = 0.25;
+    job.settings.momentum = shape->has_momentum ? 0.5 : job.settings.momentum;
     if (shape->lost_after > 0) {
         job.lost_after = shape->lost_after;
         job.stall_warn = 2 * shape->lost_after;

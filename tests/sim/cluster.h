@@ -27,6 +27,7 @@ struct cluster_shape {
     double outlast;                  // seconds; 0: workers end with their coordinator
     uint32_t sum_every;              // steps; 0: never
     bool is_apart;                   // --coordinator-role alone
+    bool has_momentum;               // --optimizer momentum, of one half; or else sgd
 };
 
 #define CLUSTER_WRITTEN_MAX 64

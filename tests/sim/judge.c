@@ -1,6 +1,7 @@
 /* Judges how the job of a scenario has ended: scenario.h has what is promised. */
 #include "tests/sim/judge.h"
 
+#include "tests/sim/sim_gradients.h"
 #include "tests/sim/story.h"
 
 #include <stdio.h>
@@ -124,12 +125,21 @@ static bool may_fail(const struct scenario *scenario)
     return shape->workers - count_losable(scenario) < min_workers;
 }
 
-static bool has_expected_params(const struct cluster *cluster, const struct sim_worker *training)
+bool judge_values(const struct cluster *cluster, const struct sim_worker *training)
 {
     float expected[SIM_VALUES_MAX];
     const struct cluster_shape *shape = &cluster->shape;
+    size_t bytes = shape->value_count * sizeof(float);
     sim_expected(&cluster->job, shape->value_count, shape->steps, expected);
-    return memcmp(training->params, expected, shape->value_count * sizeof(float)) == 0;
+    if (memcmp(training->params, expected, bytes) != 0) {
+        return false;
+    }
+    bool is_needed = shape->has_momentum && cluster->job.mode.kind == MODE_RING;
+    if (!is_needed || !training->has_state) {
+        return training->has_state == is_needed;
+    }
+    sim_expected_state(&cluster->job, shape->value_count, shape->steps, expected);
+    return memcmp(training->state, expected, bytes) == 0;
 }
 
 /* How many steps a worker may begin behind the last one that the slowest has finished. That one may
@@ -169,8 +179,8 @@ static const char *judge_worker(const struct scenario *scenario, const struct cl
     if (says_so && cluster->has_verdict && !is_completed) {
         return "a worker takes the job for completed, and the coordinator for failed";
     }
-    if (says_so && !has_expected_params(cluster, training)) {
-        return "a worker has completed the job with other parameters";
+    if (says_so && !judge_values(cluster, training)) {
+        return "a worker has completed the job with other parameters or states";
     }
     return NULL;
 }

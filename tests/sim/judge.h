@@ -10,4 +10,8 @@
 /* NULL, or which promise was broken. */
 const char *judge(const struct scenario *scenario, const struct cluster *cluster, bool has_ended);
 
+/* Whether a worker has ended with what an undisturbed job ends with, bit by bit: its parameters,
+ * and where workers make the updates, the state of its optimizer. */
+bool judge_values(const struct cluster *cluster, const struct sim_worker *training);
+
 #endif

@@ -172,6 +172,7 @@ struct scenario scenario_draw(uint64_t seed)
         draw_checkpoints(&drawing, &scenario);
     }
     draw_network(&drawing, &scenario);
+    shape->has_momentum = draw(&drawing, 2) == 0;
     return scenario;
 }
 
@@ -352,6 +353,10 @@ static bool shrink_disk(struct scenario *scenario)
 static bool shrink_shape(struct scenario *scenario)
 {
     struct scenario smaller = *scenario;
+    smaller.shape.has_momentum = false;
+    if (take_if_broken(scenario, &smaller)) {
+        return true;
+    }
     uint32_t *const numbers[] = {&smaller.shape.steps, &smaller.shape.bucket_count,
                                  &smaller.shape.servers, &smaller.shape.workers};
     static const uint32_t least[] = {1, 1, 1, 2};
@@ -416,10 +421,10 @@ void scenario_describe(const struct scenario *scenario, char ret_text[SCENARIO_T
     const struct cluster_shape *shape = &scenario->shape;
     int used =
         snprintf(ret_text, SCENARIO_TEXT_BYTES,
-                 "seed %llu: %s%s%s, %u workers, %u servers, %u steps, %u buckets%s",
+                 "seed %llu: %s%s%s, %u workers, %u servers, %u steps, %u buckets%s%s",
                  (unsigned long long)scenario->seed, shape->mode, shape->order != NULL ? ", " : "",
                  shape->order != NULL ? shape->order : "", shape->workers, shape->servers,
-                 shape->steps, shape->bucket_count,
+                 shape->steps, shape->bucket_count, shape->has_momentum ? ", momentum" : "",
                  !shape->redeals           ? ""
                  : shape->min_workers <= 1 ? ", redeal"
                                            : ", redeal, more than half of the workers at least");

@@ -1,8 +1,9 @@
-/* Takes snapshots of parameters, when they are due or asked for. */
+/* Takes snapshots of parameters and states, when they are due or asked for. */
 #include "tests/sim/sim_snapshots.h"
 
 #include "worker/link/link_checkpoint.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static uint64_t request_of(const struct sim_snapshots *of)
@@ -19,6 +20,29 @@ static struct span own_part(const struct sim_snapshots *of)
     return span_part(whole, carriers.processes, carriers_process(carriers, of->ranks.first));
 }
 
+/* Of the parameters, and of each state. */
+static enum status add_parts(struct sim_snapshots *of)
+{
+    const struct span part = own_part(of);
+    enum status status = snapshot_add(&of->snapshot, "params", of->value_count, part);
+    for (uint32_t i = 0; i < optimizer_state_count(of->optimizer) && status == STATUS_OK; i++) {
+        char name[PIECE_NAME_BYTES];
+        snprintf(name, sizeof(name), "state-%u", i + 1);
+        status = snapshot_add(&of->snapshot, name, of->value_count, part);
+    }
+    return status;
+}
+
+/* In the same order. */
+static void fill_parts(struct sim_snapshots *of)
+{
+    const struct span part = own_part(of);
+    for (uint32_t i = 0; i < of->snapshot.entry_count; i++) {
+        const float *from = i == 0 ? of->params : optimizer_state(of->optimizer, i - 1);
+        memcpy(snapshot_values(&of->snapshot, i), from + part.offset, part.count * sizeof(float));
+    }
+}
+
 enum status sim_snapshots_begin(struct sim_snapshots *of)
 {
     of->plan = checkpoints_of(of->job, of->samples);
@@ -30,9 +54,7 @@ enum status sim_snapshots_begin(struct sim_snapshots *of)
         of->answered = request;
         link_skip_snapshot(of->link, request);
     }
-    enum status status = of->makes_updates
-                             ? snapshot_add(&of->snapshot, "params", of->value_count, own_part(of))
-                             : STATUS_OK;
+    enum status status = of->makes_updates ? add_parts(of) : STATUS_OK;
     return status == STATUS_OK ? snapshot_allocate(&of->snapshot) : status;
 }
 
@@ -49,11 +71,7 @@ static enum status take(struct sim_snapshots *of, uint64_t step)
     if (status != STATUS_OK) {
         return status;
     }
-    const struct span part = own_part(of);
-    if (of->snapshot.entry_count > 0) {
-        memcpy(snapshot_values(&of->snapshot, 0), of->params + part.offset,
-               part.count * sizeof(float));
-    }
+    fill_parts(of);
     link_offer_snapshot(of->link, &of->snapshot, step, &nothing, &slices);
     return STATUS_OK;
 }

@@ -1,5 +1,6 @@
 /* A simulated worker's part in checkpoints, as worker/train/trainer_checkpoint.h has the trainer's:
- * when it takes a snapshot, and how a job that goes on begins. Its parameters are all there is. */
+ * when it takes a snapshot, and how a job that goes on begins. It has
+ * parameters, and the states of its optimizer. */
 #ifndef TESTS_SIM_SIM_SNAPSHOTS_H
 #define TESTS_SIM_SIM_SNAPSHOTS_H
 
@@ -8,6 +9,7 @@
 #include "common/job/checkpoints.h"
 #include "common/job/job.h"
 #include "common/job/phases.h"
+#include "common/optimizer/optimizer.h"
 #include "tests/sim/sim_worker.h"
 #include "worker/link/link.h"
 
@@ -18,6 +20,7 @@ struct sim_snapshots {
     const struct phase *phase;
     const struct phases *phases;
     float *params; // (value_count)
+    struct optimizer *optimizer;
     uint64_t value_count, samples;
     struct rank_block ranks;
     bool makes_updates, is_race;

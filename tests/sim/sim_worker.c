@@ -4,11 +4,10 @@
 #include "common/base/memory.h"
 #include "common/base/signals.h"
 #include "common/job/carriers.h"
-#include "common/job/consistency.h"
 #include "common/job/job_modes.h"
 #include "common/optimizer/optimizer.h"
-#include "common/plan/order.h"
 #include "common/vector/digest.h"
+#include "tests/sim/sim_gradients.h"
 #include "tests/sim/sim_snapshots.h"
 #include "tests/sim/world.h"
 #include "worker/link/link.h"
@@ -17,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SIM_UPDATES_MAX 1024 // of a seeded order
 
 static const struct security insecure = {.is_insecure = true};
 
@@ -39,104 +36,6 @@ struct sim_training {
     bool is_unsynchronised, is_race, delivers_gradients, is_pending;
     uint64_t step;
 };
-
-/* ============================================================================================
- * Gradients, and what comes of them
- * ========================================================================================== */
-
-static uint64_t mix(uint64_t value)
-{
-    value = (value ^ value >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    value = (value ^ value >> 27) * UINT64_C(0x94D049BB133111EB);
-    return value ^ value >> 31;
-}
-
-static float small_number(uint64_t drawn)
-{
-    return (float)((int)(mix(drawn) % 17) - 8) / 64.0f;
-}
-
-static float gradient(uint32_t rank, uint64_t step, uint64_t at, float param)
-{
-    uint32_t bits;
-    memcpy(&bits, &param, sizeof(bits));
-    return small_number(mix(bits + (step << 32)) + (uint64_t)rank * 7919 + at * 104729);
-}
-
-static float gradient_of_race(uint64_t at)
-{
-    return small_number(at * 104729);
-}
-
-static float first_param(uint64_t at)
-{
-    return (float)(at % 5) / 4.0f;
-}
-
-/* Nobody knows which worker makes how many steps. */
-static bool is_race(const struct job *job)
-{
-    return job_is_unsynchronised(job) && strcmp(job->order, "free") == 0;
-}
-
-/* The version that a gradient is computed on, by the rules of common/plan/order.h and the bound on
- * how far ranks are apart. */
-static uint64_t version_of(const struct job *job, uint32_t rank, uint64_t step)
-{
-    struct order order;
-    struct consistency consistency;
-    char why[256];
-    if (order_parse(job->order, &order, why, sizeof(why)) != STATUS_OK ||
-        consistency_find(job->mode, &consistency) != STATUS_OK) {
-        abort();
-    }
-    uint64_t slack = consistency.slack_steps, before = step * job->workers + rank;
-    uint64_t tau = order_staleness(&order, job->seed, job->workers, before + 1);
-    uint64_t drawn = before > tau ? before - tau : 0;
-    uint64_t bound = step > slack ? (step - slack) * job->workers : 0;
-    return drawn > bound ? drawn : bound;
-}
-
-/* One parameter after so many steps of a seeded order, of which each gradient is an update. */
-static float expected_of_order(const struct job *job, uint64_t at, uint64_t steps)
-{
-    float versions[SIM_UPDATES_MAX + 1] = {first_param(at)};
-    if (steps * job->workers > SIM_UPDATES_MAX) {
-        abort();
-    }
-    for (uint64_t made = 0; made < steps * job->workers; made++) {
-        uint32_t rank = (uint32_t)(made % job->workers);
-        uint64_t step = made / job->workers;
-        float read = versions[version_of(job, rank, step)];
-        versions[made + 1] = versions[made] - (float)job->lr * gradient(rank, step, at, read);
-    }
-    return versions[steps * job->workers];
-}
-
-/* Likewise where each update has the gradients of all workers; or in a race, where each of theirs
- * is an update, and all are the same. */
-static float expected_of_all(const struct job *job, uint64_t at, uint64_t steps)
-{
-    bool races = is_race(job);
-    float param = first_param(at), share = races ? 1.0f : 1.0f / (float)job->workers;
-    for (uint64_t step = 0; step < steps; step++) {
-        float sum = 0;
-        for (uint32_t rank = 0; rank < job->workers; rank++) {
-            sum += races ? gradient_of_race(at) : gradient(rank, step, at, param);
-        }
-        param -= (float)job->lr * (sum * share);
-    }
-    return param;
-}
-
-void sim_expected(const struct job *job, uint32_t value_count, uint64_t steps, float *ret_params)
-{
-    bool has_order = job_is_unsynchronised(job) && !is_race(job);
-    for (uint32_t i = 0; i < value_count; i++) {
-        ret_params[i] =
-            has_order ? expected_of_order(job, i, steps) : expected_of_all(job, i, steps);
-    }
-}
 
 /* ============================================================================================
  * Steps
@@ -204,8 +103,8 @@ static void draw_gradients(struct sim_training *t, struct span span, struct exch
         float *grads = t->is_unsynchronised ? t->grads : t->vectors[k];
         for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
             grads[i] = t->is_race
-                           ? gradient_of_race(i)
-                           : gradient(t->ranks.first + k, job_step(t, turn), i, t->params[i]);
+                           ? sim_gradient_of_race(i)
+                           : sim_gradient(t->ranks.first + k, job_step(t, turn), i, t->params[i]);
         }
     }
 }
@@ -332,6 +231,22 @@ static uint64_t sample_count(const struct job *job)
     return (job->steps + 1) * job->global_batch;
 }
 
+/* Of the optimizer that all workers run alike, where they make the updates. */
+static enum status fetch_states(struct sim_training *t)
+{
+    const struct span whole = {0, t->layout.value_count};
+    uint32_t count = t->delivers_gradients ? optimizer_state_count(t->optimizer) : 0;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        char name[PIECE_NAME_BYTES];
+        snprintf(name, sizeof(name), "state-%u", i + 1);
+        const struct fetch wanted =
+            fetch_of(name, whole.count, whole, optimizer_state(t->optimizer, i));
+        status = link_fetch(t->link, &wanted);
+    }
+    return status;
+}
+
 /* Of the job that begins, or goes on. */
 static enum status find_params(struct sim_training *t)
 {
@@ -347,10 +262,11 @@ static enum status find_params(struct sim_training *t)
     t->worker->step = begin;
     if (status == STATUS_OK && begin > 0 && !link_is_in_place(t->link)) {
         const struct fetch wanted = fetch_of("params", whole.count, whole, t->params);
-        return link_fetch(t->link, &wanted);
+        status = link_fetch(t->link, &wanted);
+        return status == STATUS_OK ? fetch_states(t) : status;
     }
     for (uint32_t i = 0; i < whole.count; i++) {
-        t->params[i] = first_param(i);
+        t->params[i] = sim_first_param(i);
     }
     return status;
 }
@@ -363,15 +279,12 @@ static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES
     if (status != STATUS_OK) {
         return status;
     }
-    status = find_params(t);
-    if (status != STATUS_OK) {
-        return status;
-    }
     t->is_unsynchronised = job_is_unsynchronised(&t->job);
-    t->is_race = is_race(&t->job);
+    t->is_race = sim_is_race(&t->job);
     t->delivers_gradients = exchange_of(t->job.mode.kind)->delivers == EXCHANGE_GRADIENTS;
     status =
         optimizer_create(t->job.optimizer, &t->job.settings, worker->value_count, &t->optimizer);
+    status = status == STATUS_OK ? find_params(t) : status;
     if (status != STATUS_OK) {
         return status;
     }
@@ -388,6 +301,17 @@ static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES
         .parameters = worker->value_count,
     };
     return link_prepare(t->link, &prepared);
+}
+
+/* For the test. */
+static void note_end(const struct sim_training *t)
+{
+    size_t bytes = t->layout.value_count * sizeof(float);
+    memcpy(t->worker->params, t->params, bytes);
+    t->worker->has_state = t->delivers_gradients && optimizer_state_count(t->optimizer) > 0;
+    if (t->worker->has_state) {
+        memcpy(t->worker->state, optimizer_state(t->optimizer, 0), bytes);
+    }
 }
 
 static enum status train(struct sim_training *t)
@@ -413,6 +337,7 @@ static enum status train(struct sim_training *t)
         .phase = t->phase,
         .phases = &t->phases,
         .params = t->params,
+        .optimizer = t->optimizer,
         .value_count = t->layout.value_count,
         .samples = sample_count(&t->job),
         .ranks = t->ranks,
@@ -427,7 +352,7 @@ static enum status train(struct sim_training *t)
         return verdict != STATUS_OK ? verdict : status;
     }
     static const struct wire_report report;
-    memcpy(t->worker->params, t->params, t->layout.value_count * sizeof(float));
+    note_end(t);
     digest_floats(t->params, t->layout.value_count, digest);
     link_done(t->link, t->job.steps, &report, digest);
     return link_verdict(t->link);

@@ -21,6 +21,7 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/drawing.h"
+#include "tests/sim/sim_gradients.h"
 #include "tests/sim/sim_launcher.h"
 #include "tests/sim/story.h"
 

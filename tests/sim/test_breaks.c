@@ -9,6 +9,7 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/drawing.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sim_gradients.h"
 #include "tests/sim/story.h"
 
 // clang-format off

@@ -20,6 +20,7 @@
 #include "tests/sim/disk.h"
 #include "tests/sim/drawing.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sim_gradients.h"
 #include "tests/sim/story.h"
 
 // clang-format off

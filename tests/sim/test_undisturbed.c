@@ -1,6 +1,7 @@
 /* Jobs that nothing disturbs, in virtual time: they end with what plain loops say. */
 #include "tests/sim/cluster.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sim_gradients.h"
 #include "tests/sim/story.h"
 
 // clang-format off
