@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <limits.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,10 @@ static struct {
 #define SCENARIOS  10000
 #define PER_CHILD  250
 #define FAILED_MAX 3 // then it is enough
+
+// Blocks so large come from the system, and more of the heap in such steps.
+#define MMAPPED_BYTES    (16 << 20)
+#define HEAP_GROWS_BYTES (1 << 20)
 
 // Moments at the end of a short job.
 #define MS_NS          UINT64_C(1000000)
@@ -58,9 +64,18 @@ static void report(const struct scenario *scenario, const char *broken)
     fflush(stdout);
 }
 
+/* What one world gives back, the next one takes: the system would clear it first. */
+static void keep_memory(void)
+{
+    (void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    (void)mallopt(M_MMAP_THRESHOLD, MMAPPED_BYTES);
+    (void)mallopt(M_TOP_PAD, HEAP_GROWS_BYTES);
+}
+
 /* The exit status of a child: 0 if all promises were kept. */
 static int run_some(struct scenario (*make)(uint64_t number), uint64_t first, uint64_t end)
 {
+    keep_memory();
     for (uint64_t number = first; number < end; number++) {
         char broken[SCENARIO_TEXT_BYTES];
         const struct scenario scenario = make(number);
