@@ -197,6 +197,9 @@ uint64_t shard_checkpoint_copy_to(struct shard *shard, struct snapshot *snapshot
         if (unit->part_count > 0) {
             copy_unit(shard, unit, snapshot);
             gradients = unit->applied - unit->summed; // no copy has a sum that is not applied yet
+            if (gradients < shard->config.gradients_ahead) {
+                gradients = shard->config.gradients_ahead; // it began with those
+            }
         }
     }
     return gradients;
