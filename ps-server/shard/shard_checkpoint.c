@@ -192,14 +192,14 @@ void shard_checkpoint_note(struct shard *shard, const struct unit *unit)
 uint64_t shard_checkpoint_copy_to(struct shard *shard, struct snapshot *snapshot)
 {
     uint64_t gradients = UINT64_MAX;
+    shard_apply_summed(shard); // they are counted, and no snapshot has the sum
     for (uint32_t i = 0; i < shard->unit_count; i++) {
         const struct unit *unit = &shard->units[i];
         if (unit->part_count > 0) {
             copy_unit(shard, unit, snapshot);
-            gradients = unit->applied - unit->summed; // no copy has a sum that is not applied yet
-            if (gradients < shard->config.gradients_ahead) {
-                gradients = shard->config.gradients_ahead; // it began with those
-            }
+            gradients = unit->applied > shard->config.gradients_ahead
+                            ? unit->applied
+                            : shard->config.gradients_ahead; // it began with those
         }
     }
     return gradients;

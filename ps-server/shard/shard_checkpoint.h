@@ -41,9 +41,9 @@ uint64_t shard_checkpoint_late_count(const struct shard *shard);
 /* Copies everything as it is: after the last update. */
 void shard_checkpoint_copy(struct shard *shard);
 
-/* The same at any time, into a snapshot that shard_checkpoint_prepare has laid out. Returns how
- * many gradients of the phase are in it, where workers race; UINT64_MAX if the shard has no values.
- */
+/* The same at any time, into a snapshot that shard_checkpoint_prepare has laid out. Gradients that
+ * wait for more of them (gradients_per_update) become an update before. Returns how many gradients
+ * of the phase are in it, where workers race; UINT64_MAX if the shard has no values. */
 uint64_t shard_checkpoint_copy_to(struct shard *shard, struct snapshot *snapshot);
 
 /* A unit has had an update or a gradient. For what makes updates. */

@@ -22,6 +22,20 @@ static double prepare_rate(struct shard *shard, const struct unit *unit, uint32_
     return factor * rate;
 }
 
+/* The gradients that have been summed become an update; one by one, they were each. */
+static void end_update(struct shard *shard, struct unit *unit)
+{
+    if (shard->sum != NULL) {
+        shard_note(shard, unit, SHARD_UPDATE, true);
+        shard->math->apply_sum(shard, unit->summed, shard_update_number(shard, unit),
+                               unit->summed_rate);
+        shard_note(shard, unit, SHARD_UPDATE, false);
+    }
+    unit->summed = 0;
+    unit->version++;
+    shard_keep_version(shard, unit);
+}
+
 static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
 {
     const struct shard_config *config = &shard->config;
@@ -41,17 +55,18 @@ static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
     shard_drop_push(shard, unit, rank);
     unit->applied++;
     unit->summed++;
-    bool is_whole =
-        unit->summed == config->gradients_per_update || unit->applied == shard->gradient_total;
-    if (is_whole) {
-        if (shard->sum != NULL) {
-            shard_note(shard, unit, SHARD_UPDATE, true);
-            shard->math->apply_sum(shard, unit->summed, shard_update_number(shard, unit), rate);
-            shard_note(shard, unit, SHARD_UPDATE, false);
+    unit->summed_rate = rate;
+    if (unit->summed == config->gradients_per_update || unit->applied == shard->gradient_total) {
+        end_update(shard, unit);
+    }
+}
+
+void shard_apply_summed(struct shard *shard)
+{
+    for (uint32_t i = 0; i < shard->unit_count; i++) {
+        if (shard->units[i].summed > 0) {
+            end_update(shard, &shard->units[i]);
         }
-        unit->summed = 0;
-        unit->version++;
-        shard_keep_version(shard, unit);
     }
 }
 

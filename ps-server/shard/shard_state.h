@@ -53,6 +53,7 @@ struct unit {
     uint64_t applied; // gradients, where workers are unsynchronised; an update of ps-sync counts N
     uint64_t marks_passed; // where workers are unsynchronised
     uint32_t summed;       // of them, those that wait in the sum for the next update
+    double summed_rate;    // of the last of those
     struct seat *seats;    // (workers)
 };
 
@@ -201,6 +202,9 @@ void shard_update_from_all(struct shard *shard, struct unit *unit);
 /* Takes the push of one worker, and releases it: an update, or a part of the next one; or drops it
  * if it comes after the last update. */
 void shard_take_push(struct shard *shard, struct unit *unit, uint32_t rank);
+
+/* Makes an update of gradients that wait for more of them, as at the end of a phase. */
+void shard_apply_summed(struct shard *shard);
 
 /* Drops the push of one worker. */
 void shard_drop_push(struct shard *shard, struct unit *unit, uint32_t rank);

@@ -100,13 +100,14 @@ static void a_race_that_goes_on_in_place_has_each_gradient_once_on_every_shard(v
     assert_in_range(ahead, 500, losses);
 }
 
-/* Two gradients each: what waits in the sum is in no vector. */
-static void gradients_that_wait_for_an_update_are_not_kept(void **state)
+/* Two gradients each: the fifth waits for a sixth, and was counted. */
+static void a_gradient_that_waits_for_another_is_an_update_of_its_own(void **state)
 {
     (void)state;
     struct shard_config config = cluster_config("ps-async", "free", 1);
     struct kept_shard kept = {.gradients = 0};
     struct cluster cluster;
+    struct span span;
     config.gradients_per_update = 2;
     config.marks.end = config.marks.period = 50;
     cluster_open(&cluster, &config, 1);
@@ -114,8 +115,10 @@ static void gradients_that_wait_for_an_update_are_not_kept(void **state)
     while (cluster.whole_pushes[0] < 5) {
         cluster_deliver(&cluster, 0, 0);
     }
-    assert_int_equal(keep(&cluster, &kept), 4);
-    assert_int_equal(kept.gradients, 4);
+    assert_int_equal(shard_params(cluster.shards[0], 0, &span)[0], -2);
+    assert_int_equal(keep(&cluster, &kept), 5);
+    assert_int_equal(kept.gradients, shard_staleness(cluster.shards[0])->total);
+    assert_int_equal(shard_params(cluster.shards[0], 0, &span)[0], -3);
     kept_shard_finish(&kept);
     cluster_close(&cluster);
 }
@@ -163,7 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_race_that_goes_on_in_place_has_each_gradient_once_on_every_shard),
-        cmocka_unit_test(gradients_that_wait_for_an_update_are_not_kept),
+        cmocka_unit_test(a_gradient_that_waits_for_another_is_an_update_of_its_own),
         cmocka_unit_test(nothing_is_ahead_of_a_step_that_it_has_not_come_to),
         cmocka_unit_test(a_shard_of_another_place_is_not_restored),
     };
