@@ -139,7 +139,7 @@ static void a_job_of_one_host_goes_on_with_two_and_the_same_bits(void **state)
     check_exit(test, 0);
     start(test, elsewhere);
     check_exit(test, 1);
-    check_said(test, "has the checkpoints: --coordinator localhost");
+    check_said(test, "which has the checkpoints, and it is on node1: have the coordinator here");
     start(test, rest);
     check_exit(test, 0);
     programs_run_digest(whole, digest);
