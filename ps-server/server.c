@@ -120,7 +120,7 @@ static uint32_t most_shards(const struct server *server)
     return given > now ? given : now;
 }
 
-enum status server_open_keeper(struct server *server, uint64_t in_place)
+enum status server_open_keeper(struct server *server, uint64_t in_place_step)
 {
     const struct server_options *options = server->options;
     enum status status = server_look_at_past(server);
@@ -138,8 +138,8 @@ enum status server_open_keeper(struct server *server, uint64_t in_place)
                    .was_lost = server->was_lost,
                    .wait = server_disk_wait(server),
                    .mirror_wait = server_mirror_wait(server)},
-        .in_place = in_place > 0 ? server->in_place : NULL,
-        .in_place_step = in_place,
+        .in_place = in_place_step > 0 ? server->in_place : NULL,
+        .in_place_step = in_place_step,
         .vault = server->vault,
         .mirror = server->mirror,
         .saver = &server->saver,
@@ -270,9 +270,12 @@ static void say_alive(struct server *server)
 static bool is_over(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
-    bool renews = coordinator->state == COORDINATOR_RENEWING;
-    return coordinator->state == COORDINATOR_OVER ||
-           (renews && !in_place_awaits(coordinator, clock_now_ms()));
+    uint64_t now_ms = clock_now_ms();
+    if (coordinator->state == COORDINATOR_RENEWING) {
+        in_place_ask(coordinator, now_ms);
+        return !in_place_awaits(coordinator, now_ms);
+    }
+    return coordinator->state == COORDINATOR_OVER;
 }
 
 static void loop(struct server *server)

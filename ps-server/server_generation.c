@@ -39,16 +39,19 @@ enum status server_open_job(struct server *server)
  * that has overtaken the last before that had trained begins with the same. */
 static void describe_in_place(struct server *server, struct generation *next)
 {
-    bool is_overtaken = server->coordinator.started_ms == 0 && next->in_place > 0;
+    bool is_overtaken = server->coordinator.started_ms == 0 && next->in_place_step > 0;
     if (is_overtaken) {
         return;
     }
     json_decref(server->in_place);
     server->in_place = NULL;
-    if (next->in_place > 0) {
-        in_place_describe(&server->coordinator, next->in_place);
+    if (next->in_place_step > 0) {
+        in_place_describe(&server->coordinator, next->in_place_step);
         server->in_place = job_part_json(&server->coordinator, clock_now_ms());
-        next->in_place = server->in_place != NULL ? next->in_place : 0;
+    }
+    if (server->in_place == NULL) {
+        next->in_place_step = 0;
+        next->recoveries[next->recovery_count - 1].is_in_place = false;
     }
 }
 
@@ -74,7 +77,7 @@ static enum status begin_generation(struct server *server)
     if (status != STATUS_OK) {
         goto fail;
     }
-    status = server_open_keeper(server, next.in_place);
+    status = server_open_keeper(server, next.in_place_step);
     if (status != STATUS_OK) {
         goto fail;
     }

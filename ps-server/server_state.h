@@ -143,9 +143,9 @@ enum status server_begin_mirror(struct server *server);
 void server_end_mirror(struct server *server, bool is_over);
 
 /* Finds what the coordinator begins with, as server->keeper, which stays NULL if that fails: then
- * nothing is kept, and the job ends. in_place: the step of server->in_place, if that is it; 0: it
- * is not. Logs. */
-enum status server_open_keeper(struct server *server, uint64_t in_place);
+ * nothing is kept, and the job ends. in_place_step: the step of server->in_place, if that is it; 0:
+ * it is not. Logs. */
+enum status server_open_keeper(struct server *server, uint64_t in_place_step);
 
 /* Gets ready for members of a generation. Each generation has a job id of its own, so messages of
  * the one before belong to no job. */

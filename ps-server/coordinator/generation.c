@@ -401,7 +401,7 @@ bool generation_is_done(const struct coordinator *coordinator)
 
 bool generation_is_in_place(const struct coordinator *coordinator)
 {
-    return coordinator->generation != NULL && coordinator->generation->in_place > 0;
+    return coordinator->generation != NULL && coordinator->generation->in_place_step > 0;
 }
 
 uint64_t generation_started_ms(const struct coordinator *coordinator)

@@ -67,9 +67,9 @@ struct recovery {
 
 /* Its slots are FREE, with what is known of those who come to them. */
 struct generation {
-    uint32_t number;      // from 1: the first one has none of these
-    uint64_t in_place;    // the step at which it begins in place (in_place.h); 0: it does not
-    struct slot *workers; // (process_count) in the order of numbers; owned
+    uint32_t number;        // from 1: the first one has none of these
+    uint64_t in_place_step; // the step at which it begins in place (in_place.h); 0: it does not
+    struct slot *workers;   // (process_count) in the order of numbers; owned
     uint32_t process_count;
     uint32_t places;      // worker processes that the job began with
     struct slot *servers; // (server_count) one for each process; owned

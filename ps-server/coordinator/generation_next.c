@@ -279,7 +279,7 @@ static uint64_t find_in_place(const struct coordinator *last, const struct gener
     bool was_overtaken = last->started_ms == 0 && generation_is_in_place(last);
     bool has_servers = next->server_count == last->job->servers;
     if (was_overtaken) {
-        return has_servers ? last->generation->in_place : 0;
+        return has_servers ? last->generation->in_place_step : 0;
     }
     return has_servers ? in_place_step(last) : 0;
 }
@@ -314,8 +314,8 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
         recovery->before = before.recoveries[before.recovery_count].before;
     }
     generation_raise_lost_step(last, generation_most_steps(last), recovery);
-    if (generation->in_place > 0) {
-        recovery->lost_step = generation->in_place;
+    if (generation->in_place_step > 0) {
+        recovery->lost_step = generation->in_place_step;
         recovery->is_in_place = true;
     }
     recovery->processes = generation->process_count;
@@ -349,7 +349,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
     if (status != STATUS_OK) {
         goto fail;
     }
-    next.in_place = find_in_place(last, &next);
+    next.in_place_step = find_in_place(last, &next);
     status = list_recoveries(last, &next);
     if (status != STATUS_OK) {
         goto fail;

@@ -45,58 +45,105 @@ static void ask(struct coordinator *coordinator, uint64_t now_ms)
     }
     coordinator->in_place = (struct in_place){.is_asked = true,
                                               .asked_ms = now_ms,
-                                              .missing = membership->server_count,
-                                              .least = UINT64_MAX};
+                                              .unanswered = membership->server_count,
+                                              .least_gradients = UINT64_MAX};
     coordinator_port_send_servers(&coordinator->port, membership, &keep);
 }
 
-bool in_place_awaits(struct coordinator *coordinator, uint64_t now_ms)
+/* Whether servers of this job may know where it is. */
+static bool may_ask(const struct coordinator *coordinator)
 {
-    struct in_place *of = &coordinator->in_place;
-    if (coordinator->started_ms == 0 || !is_race(coordinator) || !are_servers_here(coordinator)) {
-        return false;
-    }
-    if (!of->is_asked) {
+    return coordinator->started_ms > 0 && is_race(coordinator) && are_servers_here(coordinator);
+}
+
+void in_place_ask(struct coordinator *coordinator, uint64_t now_ms)
+{
+    if (!coordinator->in_place.is_asked && may_ask(coordinator)) {
         ask(coordinator, now_ms);
     }
-    return of->missing > 0 && of->least > 0 && now_ms - of->asked_ms < PATIENCE_MS;
+}
+
+bool in_place_awaits(const struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct in_place *in_place = &coordinator->in_place;
+    return in_place->is_asked && may_ask(coordinator) && in_place->unanswered > 0 &&
+           in_place->least_gradients > 0 && now_ms - in_place->asked_ms < PATIENCE_MS;
 }
 
 void in_place_take(struct coordinator *coordinator, const struct sender *from,
                    const struct message *message)
 {
-    struct in_place *of = &coordinator->in_place;
-    if (from->role != ROLE_SERVER || !of->is_asked || from->slot->has_kept) {
+    struct in_place *in_place = &coordinator->in_place;
+    if (from->role != ROLE_SERVER || !in_place->is_asked || from->slot->has_kept) {
         return;
     }
     from->slot->has_kept = true;
-    of->missing--;
-    of->least = message->step < of->least ? message->step : of->least;
+    in_place->unanswered--;
+    if (message->step < in_place->least_gradients) {
+        in_place->least_gradients = message->step;
+    }
     if (message->report != NULL) {
         checkpoint_counts_note(&coordinator->checkpointing, from->index, message->report);
     }
 }
 
-/* Whether every worker has reported what lies behind the step: the next generation does not make it
- * again. */
-static bool is_reported(const struct coordinator *coordinator, uint64_t step)
+/* The periods that are over at a step. */
+static uint32_t count_periods(const struct coordinator *coordinator, uint64_t step)
 {
     uint64_t period = phases_period(coordinator->job, coordinator->train_samples);
-    uint64_t periods = period > 0 ? step / period : 0;
-    return periods == 0 || results_period_is_complete(&coordinator->results, (uint32_t)periods - 1);
+    return period > 0 ? (uint32_t)(step / period) : 0;
+}
+
+/* Whether it is known what lies behind the step, as the next generation does not make it again: all
+ * workers have reported it, or some, and nobody evaluates there. */
+static bool is_reported(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct results *results = &coordinator->results;
+    bool may_lack = coordinator->job->eval != EVALUATION_EPOCH;
+    uint32_t count = count_periods(coordinator, step);
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_known = i < results->period_count && results->periods[i].images > 0;
+        if (!results_period_is_complete(results, i) && !(may_lack && is_known)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Why the next generation does not begin in place at a step; NULL: it does. */
+static const char *find_obstacle(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct in_place *in_place = &coordinator->in_place;
+    const struct phase *phase = &coordinator->checkpointing.phases.list[coordinator->phase_index];
+    if (!are_servers_here(coordinator)) {
+        return "a server is lost, too";
+    }
+    if (in_place->unanswered > 0) {
+        return "a server does not say what it has";
+    }
+    if (step == 0 || step < phase->begin) {
+        return "servers have not begun the phase";
+    }
+    if (step >= phase->marks.end) {
+        return "servers have all gradients of the phase";
+    }
+    return is_reported(coordinator, step) ? NULL
+                                          : "not all workers have reported the last evaluation";
 }
 
 uint64_t in_place_step(const struct coordinator *coordinator)
 {
-    const struct in_place *of = &coordinator->in_place;
-    if (!of->is_asked || of->missing > 0 || of->least == 0 || !is_race(coordinator) ||
-        !are_servers_here(coordinator)) {
+    const struct in_place *in_place = &coordinator->in_place;
+    if (!in_place->is_asked) {
         return 0;
     }
-    const struct phase *phase = &coordinator->checkpointing.phases.list[coordinator->phase_index];
-    uint64_t step = of->least / coordinator->job->workers;
-    bool is_within = step > 0 && step >= phase->begin && step < phase->marks.end;
-    return is_within && is_reported(coordinator, step) ? step : 0;
+    uint64_t step = in_place->least_gradients / coordinator->job->workers;
+    const char *obstacle = find_obstacle(coordinator, step);
+    if (obstacle != NULL) {
+        coordinator_port_say(&coordinator->port, false, "the job goes back to a copy: %s",
+                             obstacle);
+    }
+    return obstacle == NULL ? step : 0;
 }
 
 /* What a rank has of the open period. Its worker may have made more steps than that, or fewer: see
@@ -108,7 +155,7 @@ static struct wire_report open_period(const struct coordinator *coordinator, uin
     const struct results_rank *of = &results->ranks[rank];
     uint64_t period = phases_period(coordinator->job, coordinator->train_samples);
     uint64_t made = step % period, closed_ns = 0;
-    for (uint32_t i = 0; i < step / period; i++) {
+    for (uint32_t i = 0; i < count_periods(coordinator, step); i++) {
         closed_ns += results->periods[i].total_ns_max;
     }
     struct wire_report open = {.steps = made,
@@ -120,10 +167,34 @@ static struct wire_report open_period(const struct coordinator *coordinator, uin
     return open;
 }
 
+/* Closes a period that some workers have told nothing of, and others have: its images are those of
+ * all steps, and its mean loss is that of the others. */
+static void share_period(struct results_period *period, uint32_t workers, uint64_t images)
+{
+    period->loss_sum *= (double)images / (double)period->images;
+    period->images = images;
+    period->report_count = workers;
+}
+
+/* Those that some workers have not reported. */
+static void close_periods(struct coordinator *coordinator, uint64_t step)
+{
+    const struct job *job = coordinator->job;
+    uint64_t images = phases_period(job, coordinator->train_samples) * job_batch_present(job);
+    uint32_t count = count_periods(coordinator, step);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!results_period_is_complete(&coordinator->results, i)) {
+            share_period(&coordinator->results.periods[i], job->workers, images);
+            coordinator->port.period_closed(coordinator->port.context, i);
+        }
+    }
+}
+
 void in_place_describe(struct coordinator *coordinator, uint64_t step)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     of->step = step;
+    close_periods(coordinator, step);
     for (uint32_t i = 0; i < coordinator->carriers.ranks; i++) {
         struct checkpoint_rank *rank = &of->collected[i];
         rank->open_period = open_period(coordinator, i, step);

@@ -13,7 +13,9 @@
  * Of what a worker alone has, the statistics of batch normalization stay with the process that has
  * carried the rank (worker/train/kept_statistics.h); a process that is new to a rank gets those of
  * the last copy. Errors of compressed gradients would be added twice or never, so jobs with
- * --compress go on from a copy, as do those that are in the midst of an evaluation. */
+ * --compress go on from a copy. So do those of which some worker has not reported an evaluation:
+ * the parameters of that mark are no more. A period without one is closed with what others have
+ * reported. */
 #ifndef PS_SERVER_COORDINATOR_IN_PLACE_H
 #define PS_SERVER_COORDINATOR_IN_PLACE_H
 
@@ -29,19 +31,21 @@ struct sender;
 struct in_place {
     bool is_asked;
     uint64_t asked_ms;
-    uint32_t missing; // answers
-    uint64_t least;   // gradients since the job began; 0: a server has kept nothing
+    uint32_t unanswered;      // servers
+    uint64_t least_gradients; // since the job began; 0: a server has kept nothing
 };
 
-/* While the coordinator is RENEWING, before it calls members back: asks servers, if that helps, and
- * says whether to wait for their answers. */
-bool in_place_awaits(struct coordinator *coordinator, uint64_t now_ms);
+/* While the coordinator is RENEWING, before it calls members back: asks servers once, if that
+ * helps; and whether to wait for their answers. */
+void in_place_ask(struct coordinator *coordinator, uint64_t now_ms);
+bool in_place_awaits(const struct coordinator *coordinator, uint64_t now_ms);
 
 /* SNAPSHOT with the reason AGAIN of a server. */
 void in_place_take(struct coordinator *coordinator, const struct sender *from,
                    const struct message *message);
 
-/* The step at which the next generation begins in place; 0: it begins at a copy. */
+/* The step at which the next generation begins in place; 0: it begins at a copy, and why is said.
+ */
 uint64_t in_place_step(const struct coordinator *coordinator);
 
 /* Fills what a checkpoint of that step would say of the job (checkpointing.collected and counted):

@@ -61,8 +61,8 @@ static void offer(struct service *service, uint64_t steps, enum status reason)
     tell_snapshot(service, steps, reason, reason == STATUS_OK ? &counted : NULL);
 }
 
-/* The next generation goes on from what its servers have, if all of them have something. Until it
- * is known what comes, this one goes on: what is made in those milliseconds is made again. */
+/* The next generation goes on from what its servers have, if all of them have something. This one
+ * goes on until it is known what comes: gradients of those milliseconds do not count. */
 static void keep(struct service *service)
 {
     struct kept_shard *kept = service->options->kept;

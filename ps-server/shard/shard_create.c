@@ -226,7 +226,7 @@ static void go_on(struct shard *shard)
     for (uint32_t i = 0; i < shard->unit_count; i++) {
         struct unit *unit = &shard->units[i];
         unit->handled = unit->applied = rounds * config->workers;
-        unit->version = unit->applied;
+        unit->version = unit->applied + config->gradients_ahead / config->gradients_per_update;
         shard_pass_marks(shard, unit);
         for (uint32_t rank = 0; rank < config->workers; rank++) {
             unit->seats[rank].clock = rounds;

@@ -75,8 +75,7 @@ void shard_apply_summed(struct shard *shard)
 static void pass_over(struct shard *shard, struct unit *unit, uint32_t rank)
 {
     shard_drop_push(shard, unit, rank);
-    unit->applied++;
-    unit->version += unit->applied % shard->config.gradients_per_update == 0;
+    unit->applied++; // and no update: the version has begun with it
 }
 
 void shard_take_push(struct shard *shard, struct unit *unit, uint32_t rank)

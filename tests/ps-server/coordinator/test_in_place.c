@@ -89,6 +89,13 @@ static void answer(struct story *story, uint32_t server, uint64_t gradients)
                LOST_MS + 1);
 }
 
+/* As the loop of server.c does. */
+static bool awaits(struct story *story, uint64_t now_ms)
+{
+    in_place_ask(&story->coordinator, now_ms);
+    return in_place_awaits(&story->coordinator, now_ms);
+}
+
 /* How many servers were asked since so many messages. */
 static uint32_t count_asked(const struct story *story, uint32_t since)
 {
@@ -108,18 +115,18 @@ static void a_race_begins_at_the_step_that_all_servers_have_the_gradients_of(voi
     struct generation next;
     open_loss(&story);
     uint32_t before = story.transcript.sent_count;
-    assert_true(in_place_awaits(&story.coordinator, LOST_MS));
+    assert_true(awaits(&story, LOST_MS));
     assert_int_equal(count_asked(&story, before), SERVERS);
     answer(&story, 0, 29);
-    assert_true(in_place_awaits(&story.coordinator, LOST_MS + 2)); // and asks nobody twice
+    assert_true(awaits(&story, LOST_MS + 2)); // and asks nobody twice
     assert_int_equal(count_asked(&story, before), SERVERS);
     assert_int_equal(in_place_step(&story.coordinator), 0);
     answer(&story, 1, 26);
-    assert_false(in_place_awaits(&story.coordinator, LOST_MS + 2));
+    assert_false(awaits(&story, LOST_MS + 2));
     assert_int_equal(in_place_step(&story.coordinator), 26 / WORKERS);
     story_call_back(&story, LOST_MS + 2);
     assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
-    assert_int_equal(next.in_place, 8);
+    assert_int_equal(next.in_place_step, 8);
     assert_int_equal(next.recoveries[0].lost_step, 8); // a worker may have made more
     assert_true(next.recoveries[0].is_in_place);
     generation_finish(&next);
@@ -134,7 +141,7 @@ static void members_hear_that_servers_go_on_from_what_they_have(void **state)
     struct generation next, later;
     open_loss(&story);
     const struct coordinator_port port = story.coordinator.port;
-    (void)in_place_awaits(&story.coordinator, LOST_MS);
+    (void)awaits(&story, LOST_MS);
     answer(&story, 0, 24);
     answer(&story, 1, 24);
     story_call_back(&story, LOST_MS + 2);
@@ -149,13 +156,13 @@ static void members_hear_that_servers_go_on_from_what_they_have(void **state)
     assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].reason, STATUS_AGAIN);
 
     lose(&story, ROLE_WORKER, 0);
-    assert_false(in_place_awaits(&story.coordinator, 1200)); // they were asked once
+    assert_false(awaits(&story, 1200)); // they were asked once
     assert_int_equal(generation_next(&story.coordinator, &later), STATUS_OK);
-    assert_int_equal(later.in_place, 8);
+    assert_int_equal(later.in_place_step, 8);
     generation_finish(&later);
     lose(&story, ROLE_SERVER, 1);
     assert_int_equal(generation_next(&story.coordinator, &later), STATUS_OK);
-    assert_int_equal(later.in_place, 0);
+    assert_int_equal(later.in_place_step, 0);
     generation_finish(&later);
     coordinator_finish(&story.coordinator);
     generation_finish(&next);
@@ -166,18 +173,18 @@ static void a_server_that_is_lost_or_has_kept_nothing_sends_all_to_a_copy(void *
     (void)state;
     struct story story;
     open_loss(&story);
-    assert_true(in_place_awaits(&story.coordinator, LOST_MS));
+    assert_true(awaits(&story, LOST_MS));
     answer(&story, 0, 0);
-    assert_false(in_place_awaits(&story.coordinator, LOST_MS));
+    assert_false(awaits(&story, LOST_MS));
     answer(&story, 1, 29);
     assert_int_equal(in_place_step(&story.coordinator), 0);
     coordinator_finish(&story.coordinator);
 
     open_loss(&story);
-    assert_true(in_place_awaits(&story.coordinator, LOST_MS));
+    assert_true(awaits(&story, LOST_MS));
     answer(&story, 0, 29);
     deadlines_note_closed(&story.coordinator, WORKERS + SERVERS, LOST_MS + 1);
-    assert_false(in_place_awaits(&story.coordinator, LOST_MS + 1));
+    assert_false(awaits(&story, LOST_MS + 1));
     assert_int_equal(in_place_step(&story.coordinator), 0);
     coordinator_finish(&story.coordinator);
 }
@@ -187,11 +194,11 @@ static void a_server_that_does_not_answer_is_not_waited_for_long(void **state)
     (void)state;
     struct story story;
     open_loss(&story);
-    assert_true(in_place_awaits(&story.coordinator, LOST_MS));
+    assert_true(awaits(&story, LOST_MS));
     answer(&story, 0, 29);
     answer(&story, 0, 30); // twice, which no server of ours does
-    assert_true(in_place_awaits(&story.coordinator, LOST_MS + 499));
-    assert_false(in_place_awaits(&story.coordinator, LOST_MS + 500));
+    assert_true(awaits(&story, LOST_MS + 499));
+    assert_false(awaits(&story, LOST_MS + 500));
     assert_int_equal(in_place_step(&story.coordinator), 0);
     coordinator_finish(&story.coordinator);
 }
@@ -201,7 +208,7 @@ static bool are_asked(struct story *story)
 {
     train(story);
     lose(story, ROLE_WORKER, 1);
-    bool are = in_place_awaits(&story->coordinator, LOST_MS);
+    bool are = awaits(story, LOST_MS);
     coordinator_finish(&story->coordinator);
     return are;
 }
@@ -241,12 +248,41 @@ static void nobody_goes_on_in_place_behind_an_evaluation_that_is_not_over(void *
             report_period(&story, rank, 0);
         }
         lose(&story, ROLE_WORKER, 1);
-        (void)in_place_awaits(&story.coordinator, LOST_MS);
+        (void)awaits(&story, LOST_MS);
         answer(&story, 0, 31);
         answer(&story, 1, 33);
         assert_int_equal(in_place_step(&story.coordinator), reports == WORKERS ? 10 : 0);
         coordinator_finish(&story.coordinator);
     }
+}
+
+/* Two of three workers have reported it: the third one's images count as the others' do. */
+static void
+a_period_without_an_evaluation_is_closed_for_those_who_have_not_reported_it(void **state)
+{
+    (void)state;
+    struct story story;
+    open_job(&story, "ps-async");
+    story.job.eval = EVALUATION_NONE;
+    train(&story);
+    for (uint32_t rank = 0; rank < WORKERS - 1; rank++) {
+        const struct wire_report report = {
+            .closes_period = true, .steps = 10, .images = 40, .loss_sum = 20, .total_ns = 100};
+        story_give(&story, 1 + rank,
+                   (struct message){.kind = MESSAGE_REPORT, .rank = rank, .report = &report}, 500);
+    }
+    lose(&story, ROLE_WORKER, 2);
+    (void)awaits(&story, LOST_MS);
+    answer(&story, 0, 31);
+    answer(&story, 1, 33);
+    assert_int_equal(in_place_step(&story.coordinator), 10);
+    assert_int_equal(story.transcript.period_count, 0);
+    in_place_describe(&story.coordinator, 10);
+    assert_true(results_period_is_complete(&story.coordinator.results, 0));
+    assert_int_equal(story.coordinator.results.periods[0].images, 10 * 4 * WORKERS);
+    assert_true(story.coordinator.results.periods[0].loss_sum == 0.5 * 10 * 4 * WORKERS);
+    assert_int_equal(story.transcript.period_count, 1); // it is told like any other
+    coordinator_finish(&story.coordinator);
 }
 
 /* Nothing is left to do there. */
@@ -258,7 +294,7 @@ static void nobody_begins_at_the_end(void **state)
     story.job.eval_every = 1000;
     train(&story);
     lose(&story, ROLE_WORKER, 1);
-    (void)in_place_awaits(&story.coordinator, LOST_MS);
+    (void)awaits(&story, LOST_MS);
     answer(&story, 0, 40 * WORKERS);
     answer(&story, 1, 40 * WORKERS);
     assert_int_equal(in_place_step(&story.coordinator), 0);
@@ -289,7 +325,7 @@ static void the_images_of_all_steps_count_once(void **state)
         report_period(&story, rank, 0);
     }
     lose(&story, ROLE_WORKER, 1);
-    (void)in_place_awaits(&story.coordinator, LOST_MS);
+    (void)awaits(&story, LOST_MS);
     answer(&story, 0, 40);
     answer(&story, 1, 41);
     assert_int_equal(in_place_step(&story.coordinator), 13);
@@ -318,6 +354,8 @@ int main(void)
         cmocka_unit_test(a_server_that_does_not_answer_is_not_waited_for_long),
         cmocka_unit_test(jobs_whose_bits_follow_from_copies_go_on_from_one),
         cmocka_unit_test(nobody_goes_on_in_place_behind_an_evaluation_that_is_not_over),
+        cmocka_unit_test(
+            a_period_without_an_evaluation_is_closed_for_those_who_have_not_reported_it),
         cmocka_unit_test(nobody_begins_at_the_end),
         cmocka_unit_test(the_images_of_all_steps_count_once),
     };

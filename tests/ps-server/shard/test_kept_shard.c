@@ -38,8 +38,10 @@ static uint64_t keep(struct cluster *cluster, struct kept_shard *ret_kept)
 /* Every parameter has moved by 1 with each gradient. */
 static void expect_all_gradients(const struct cluster *cluster)
 {
-    uint64_t total = cluster_gradient_total(&cluster->config);
+    uint64_t total = cluster_gradient_total(&cluster->config),
+             before = cluster->config.workers * cluster->config.marks.first;
     for (uint32_t i = 0; i < cluster->config.shard_count; i++) {
+        assert_int_equal(shard_version(cluster->shards[i]), total - before); // of this phase
         for (uint32_t bucket = 0; bucket < CLUSTER_BUCKETS; bucket++) {
             struct span span;
             const float *params = shard_params(cluster->shards[i], bucket, &span);
