@@ -12,12 +12,16 @@ static struct queue *queue_of(struct machine *machine, uint32_t runner)
     return &machine->queues[core_computes(runner) ? LANE_COMPUTE : LANE_OTHERS];
 }
 
-static void wait_last(struct cores *cores, struct machine *machine, uint32_t runner)
+static void append(struct cores *cores, struct queue *queue, uint32_t runner)
 {
-    struct queue *queue = queue_of(machine, runner);
     cores->runners[runner].behind = 0;
     *(queue->first > 0 ? &cores->runners[queue->last - 1].behind : &queue->first) = runner + 1;
     queue->last = runner + 1;
+}
+
+static void wait_last(struct cores *cores, struct machine *machine, uint32_t runner)
+{
+    append(cores, queue_of(machine, runner), runner);
 }
 
 static void wait_first(struct cores *cores, struct machine *machine, uint32_t runner)
@@ -135,8 +139,9 @@ static void reckon(struct cores *cores, struct machine *machine)
     machine->end = DBL_MAX;
     for (uint32_t i = 0; i < machine->holder_count; i++) {
         bool goes_on = false;
-        double end = machine->holders[i] > 0 ? machine->since + held_s(cores, machine, i, &goes_on)
-                                             : DBL_MAX;
+        bool has_work =
+            machine->holders[i] > 0 && cores->runners[machine->holders[i] - 1].first > 0;
+        double end = has_work ? machine->since + held_s(cores, machine, i, &goes_on) : DBL_MAX;
         if (end < machine->end) {
             machine->end = end;
             machine->next = i;
@@ -145,13 +150,69 @@ static void reckon(struct cores *cores, struct machine *machine)
     cores_place(cores, (uint32_t)(machine - cores->machines));
 }
 
+/* Lets it be decided who has which core before time goes on. */
+static void unsettle(struct cores *cores, struct machine *machine)
+{
+    if (!machine->is_unsettled) {
+        machine->is_unsettled = true;
+        machine->next_unsettled = cores->unsettled;
+        cores->unsettled = (uint32_t)(machine - cores->machines) + 1;
+    }
+}
+
+static void leave(struct cores *cores, struct machine *machine, uint32_t core)
+{
+    cores_count_busy(cores, machine, machine->holders[core] - 1, -1);
+    pass_on(cores, machine, core);
+}
+
+/* Threads that have got no more work leave their cores to those that waited, and those that were
+ * woken meanwhile get a core, or wait. */
+static void settle(struct cores *cores, struct machine *machine)
+{
+    for (uint32_t i = 0; i < machine->holder_count; i++) {
+        uint32_t holder = machine->holders[i];
+        if (holder > 0 && cores->runners[holder - 1].first == 0) {
+            leave(cores, machine, i);
+        }
+    }
+    while (machine->woken.first > 0) {
+        uint32_t index = machine->woken.first - 1;
+        machine->woken.first = cores->runners[index].behind;
+        wake(cores, machine, index);
+    }
+    machine->is_unsettled = false;
+    reckon(cores, machine);
+}
+
+void core_slices_settle(struct cores *cores)
+{
+    while (cores->unsettled > 0) {
+        struct machine *machine = &cores->machines[cores->unsettled - 1];
+        cores->unsettled = machine->next_unsettled;
+        settle(cores, machine);
+    }
+}
+
 void core_slices_begin(struct cores *cores, struct machine *machine, uint32_t index, double now)
 {
+    struct runner *runner = &cores->runners[index];
+    if (now > machine->since) {
+        core_slices_settle(cores);
+    }
+    bool has_core = machine->holders[runner->core] == index + 1;
     serve(cores, machine, now);
-    cores->runners[index].left = cores->items[cores->runners[index].first - 1].seconds;
+    runner->left = cores->items[runner->first - 1].seconds;
+    if (has_core && runner->left <= 0) {
+        reckon(cores, machine);
+        return;
+    }
+    if (has_core) {
+        leave(cores, machine, runner->core);
+    }
     cores_count_busy(cores, machine, index, 1);
-    wake(cores, machine, index);
-    reckon(cores, machine);
+    append(cores, &machine->woken, index);
+    unsettle(cores, machine);
 }
 
 struct cores_work core_slices_end_next(struct cores *cores, struct machine *machine, double now)
@@ -171,8 +232,7 @@ struct cores_work core_slices_end_next(struct cores *cores, struct machine *mach
         if (runner->first > 0) {
             runner->left = cores->items[runner->first - 1].seconds;
         } else {
-            cores_count_busy(cores, machine, index, -1);
-            pass_on(cores, machine, core);
+            unsettle(cores, machine);
         }
     }
     reckon(cores, machine);

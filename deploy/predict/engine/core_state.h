@@ -56,7 +56,10 @@ struct machine {
     double *worked;    // (holder_count): seconds that threads have had it; owned
     uint32_t holder_count;
     struct queue queues[LANES];
-    uint32_t next; // the lane, or the core, that has the first work
+    struct queue woken;      // since the time of the machine, in their order
+    uint32_t next;           // the lane, or the core, that has the first work
+    bool is_unsettled;       // some were woken, or have done their work
+    uint32_t next_unsettled; // machine + 1; 0: none
 };
 
 struct cores {
@@ -71,6 +74,7 @@ struct cores {
     uint32_t heap_count;
     struct item *items;
     uint32_t item_count, item_room, item_free; // free: item + 1
+    uint32_t unsettled;                        // machine + 1, the last of a list; 0: none
     uint64_t order;
 };
 

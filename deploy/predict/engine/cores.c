@@ -126,8 +126,9 @@ struct cores_work cores_end_next(struct cores *cores, double now)
     return work;
 }
 
-double cores_next_end(const struct cores *cores)
+double cores_next_end(struct cores *cores)
 {
+    core_slices_settle(cores);
     return cores->heap_count > 0 ? cores->heap[0].key.at : DBL_MAX;
 }
 

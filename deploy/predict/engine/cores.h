@@ -12,11 +12,12 @@
  * for threads that ask for short turns (common/base/slice.h).
  *
  * With `slice_s`, a thread has a core to itself. It keeps the core until it has no more work, or,
- * while others wait, for a slice at most. Threads that do not compute go before those that do, and
- * with `messages_first` they do not wait for the end of a slice either. Threads of one kind wait in
- * a queue. A free core takes the first thread that waits, whichever core that had before. A thread
- * that computes and gets a core back takes `refill_s` longer if others have had it for a slice or
- * more in between, and in proportion if for less. That takes the place of `turns`.
+ * while others wait, for a slice at most. What follows at once and takes no time, such as the next
+ * bucket of a layer, is no turn of its own. Threads that do not compute go before those that do,
+ * and with `messages_first` they do not wait for the end of a slice either. Threads of one kind
+ * wait in a queue. A free core takes the first thread that waits, whichever core that had before. A
+ * thread that computes and gets a core back takes `refill_s` longer if others have had it for a
+ * slice or more in between, and in proportion if for less. That takes the place of `turns`.
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores, and
  * knows no slices. */
@@ -71,8 +72,9 @@ bool cores_add(struct cores *cores, double now, const struct cores_work *work, d
 /* Whether a thread has nothing to do. */
 bool cores_is_idle(const struct cores *cores, uint32_t process, enum cores_thread thread);
 
-/* When the next work or slice is over, as things are; DBL_MAX: there is none. */
-double cores_next_end(const struct cores *cores);
+/* When the next work or slice is over, as things are; DBL_MAX: there is none. Ask when there is
+ * nothing else to do at that time: threads that have got no more work lose their cores. */
+double cores_next_end(struct cores *cores);
 
 /* Ends that, at its time. There has to be some. If it was a slice, the process is CORES_NOBODY. */
 struct cores_work cores_end_next(struct cores *cores, double now);

@@ -405,7 +405,8 @@ static void end_work(struct engine *engine)
 enum status engine_step(struct engine *engine)
 {
     double event_s = events_next(&engine->events);
-    double work_s = cores_next_end(engine->cores);
+    bool is_over = event_s > engine->now && flows_next_end(engine->flows) > engine->now;
+    double work_s = is_over ? cores_next_end(engine->cores) : DBL_MAX; // nothing else is due
     bool is_work = work_s < event_s;
     event_s = is_work ? work_s : event_s;
     // Rates last for some time only, so they are due when time goes on.

@@ -241,6 +241,27 @@ static void messages_first_interrupt_a_slice(void **state)
     cores_destroy(cores);
 }
 
+/* One core, and two that compute. What follows at once and takes no time is not behind the other,
+ * but messages interrupt it. */
+static void what_takes_no_time_waits_for_no_slice(void **state)
+{
+    (void)state;
+    const struct cores_share share = {.compute_threads = 1, .messages_first = true, .slice_s = 1};
+    struct cores *cores = make_by(1, &share);
+    give(cores, 0, 0, CORES_COMPUTE, 0.4);
+    give(cores, 0, 1, CORES_COMPUTE, 2);
+    expect_end(cores, 0, 0.4);
+    give(cores, 0.4, 2, CORES_MESSAGES, 0.1);
+    give(cores, 0.4, 0, CORES_COMPUTE, 0);
+    expect_end(cores, 2, 0.5);
+    expect_end(cores, 0, 0.5);
+    give(cores, 0.5, 0, CORES_COMPUTE, 0.4);
+    expect_slice(cores, 1.5); // of the other
+    expect_end(cores, 0, 1.9);
+    expect_end(cores, 1, 2.9);
+    cores_destroy(cores);
+}
+
 static void slices_leave_crowded_cores_as_slow(void **state)
 {
     (void)state;
@@ -319,6 +340,7 @@ int main(void)
         cmocka_unit_test_teardown(threads_with_slices_end_one_after_the_other, tear_down),
         cmocka_unit_test_teardown(messages_wait_for_the_end_of_a_slice, tear_down),
         cmocka_unit_test_teardown(messages_first_interrupt_a_slice, tear_down),
+        cmocka_unit_test_teardown(what_takes_no_time_waits_for_no_slice, tear_down),
         cmocka_unit_test_teardown(slices_leave_crowded_cores_as_slow, tear_down),
         cmocka_unit_test_teardown(who_gets_a_core_back_fills_its_caches_again, tear_down),
         cmocka_unit_test_teardown(short_work_of_others_leaves_most_of_the_caches, tear_down),
