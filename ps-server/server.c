@@ -138,7 +138,7 @@ enum status server_open_keeper(struct server *server, uint64_t in_place_step)
                    .was_lost = server->was_lost,
                    .wait = server_disk_wait(server),
                    .mirror_wait = server_mirror_wait(server)},
-        .in_place = in_place_step > 0 ? server->in_place : NULL,
+        .in_place_part = in_place_step > 0 ? server->in_place_part : NULL,
         .in_place_step = in_place_step,
         .vault = server->vault,
         .mirror = server->mirror,
@@ -266,16 +266,13 @@ static void say_alive(struct server *server)
     }
 }
 
-/* Whether the job is over, or the next generation may begin. */
-static bool is_over(struct server *server)
+/* Whether the loop has nothing left to do: the job is over, or the next generation may begin. */
+static bool is_over(const struct server *server)
 {
-    struct coordinator *coordinator = &server->coordinator;
-    uint64_t now_ms = clock_now_ms();
-    if (coordinator->state == COORDINATOR_RENEWING) {
-        in_place_ask(coordinator, now_ms);
-        return !in_place_awaits(coordinator, now_ms);
-    }
-    return coordinator->state == COORDINATOR_OVER;
+    const struct coordinator *coordinator = &server->coordinator;
+    bool may_renew =
+        coordinator->state == COORDINATOR_RENEWING && !in_place_awaits(coordinator, clock_now_ms());
+    return coordinator->state == COORDINATOR_OVER || may_renew;
 }
 
 static void loop(struct server *server)
@@ -296,6 +293,7 @@ static void loop(struct server *server)
         if (coordinator->state >= COORDINATOR_CLOSING) {
             signs_ending(&server->signs);
         }
+        in_place_ask(&server->coordinator, clock_now_ms());
     }
     signs_busy(&server->signs); // with the disk
 }
@@ -436,7 +434,7 @@ static void destroy(struct server *server, bool is_over)
     end_saver(server, is_recorded); // wakes the channel
     server_end_mirror(server, is_over);
     vault_destroy(server->vault);
-    json_decref(server->in_place);
+    json_decref(server->in_place_part);
     channel_destroy(server->channel, 200);
     signs_end(&server->signs);
     if (is_recorded) { // otherwise it ends with the process

@@ -1,5 +1,6 @@
 /* Makes a coordinator for each generation of a job. */
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/job/faults.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/server_state.h"
@@ -43,15 +44,19 @@ static void describe_in_place(struct server *server, struct generation *next)
     if (is_overtaken) {
         return;
     }
-    json_decref(server->in_place);
-    server->in_place = NULL;
+    json_decref(server->in_place_part);
+    server->in_place_part = NULL;
     if (next->in_place_step > 0) {
         in_place_describe(&server->coordinator, next->in_place_step);
-        server->in_place = job_part_json(&server->coordinator, clock_now_ms());
+        server->in_place_part = job_part_json(&server->coordinator, clock_now_ms());
     }
-    if (server->in_place == NULL) {
+    if (next->in_place_step > 0 && server->in_place_part == NULL) {
+        struct recovery *recovery = &next->recoveries[next->recovery_count - 1];
+        log_warn("the job does not go on in place: there is no memory for its results");
         next->in_place_step = 0;
-        next->recoveries[next->recovery_count - 1].is_in_place = false;
+        recovery->is_in_place = false;
+        generation_raise_lost_step(&server->coordinator,
+                                   generation_most_steps(&server->coordinator), recovery);
     }
 }
 

@@ -32,7 +32,7 @@ struct server {
     struct job job;   // of this generation: fewer processes may carry it than it asks for
     struct job given; // as somebody has asked for it, with all of --fault
     struct generation generation; // zeroed: the first
-    json_t *in_place;             // what a generation that begins in place begins with; or NULL
+    json_t *in_place_part;        // what a generation that begins in place begins with; or NULL
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
     struct mirror *mirror;        // of that, for a next coordinator; NULL: there is none
     bool has_left_mirror;         // there was one, and the run goes on without it
@@ -143,8 +143,8 @@ enum status server_begin_mirror(struct server *server);
 void server_end_mirror(struct server *server, bool is_over);
 
 /* Finds what the coordinator begins with, as server->keeper, which stays NULL if that fails: then
- * nothing is kept, and the job ends. in_place_step: the step of server->in_place, if that is it; 0:
- * it is not. Logs. */
+ * nothing is kept, and the job ends. in_place_step: the step of server->in_place_part, if that is
+ * it; 0: it is not. Logs. */
 enum status server_open_keeper(struct server *server, uint64_t in_place_step);
 
 /* Gets ready for members of a generation. Each generation has a job id of its own, so messages of

@@ -155,10 +155,10 @@ static enum status train_generation(const struct worker_options *options,
     }
     status = train(options, link, workplace, job, &link_options->rank);
     link_options->made_step = link_steps(link);
-    link_destroy(link);
     if (status == STATUS_AGAIN && workplace->trainer != NULL) {
         trainer_keep_statistics(workplace->trainer, &workplace->kept);
     }
+    link_destroy(link);
     workplace_clear(workplace);
     return status;
 }

@@ -66,7 +66,7 @@ struct member {
     double open_loss_sums[WIRE_SLICES_MAX];
 
     uint32_t generation; // of the job's processes, from 0
-    bool is_in_place;    // begin_step is where its servers are: see in_place.h
+    bool is_in_place;    // servers go on from what they have: see in_place.h
     uint64_t ready_step; // of READY: steps made that a program which commits goes on from
     uint64_t made_step;  // of JOIN: steps made in the generation before. The caller sets it
 

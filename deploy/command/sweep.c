@@ -100,6 +100,25 @@ static enum status check_models(const struct sweep *sweep, char error[OPTION_ERR
     return STATUS_OK;
 }
 
+/* What sweep.txt keeps of options that are not the job's. */
+static void describe_losses(const struct launcher_options *options,
+                            char ret_text[COMMAND_TEXT_BYTES])
+{
+    char restarts[16];
+    const char *words[5] = {NULL};
+    size_t count = 0;
+    snprintf(restarts, sizeof(restarts), "%u", options->restarts);
+    if (options->mirror[0] != '\0') {
+        words[count++] = "--mirror";
+        words[count++] = options->mirror;
+    }
+    if (options->restarts > 0) {
+        words[count++] = "--restarts";
+        words[count] = restarts;
+    }
+    (void)command_text_write_line(words, ret_text, COMMAND_TEXT_BYTES); // a path of more is refused
+}
+
 /* Expands the job, which becomes one of the program if there is one. */
 static enum status plan_runs(struct sweep *sweep, const struct option_program *program,
                              struct job *job, char error[OPTION_ERROR_BYTES])
@@ -124,27 +143,9 @@ static enum status plan_runs(struct sweep *sweep, const struct option_program *p
                  SWEEP_FILE_NAME);
         return STATUS_INVALID;
     }
+    describe_losses(&sweep->session.options, sweep->plan.losses);
     status = check_models(sweep, error);
     return status == STATUS_OK ? check_effects(sweep, program, &asked, error) : status;
-}
-
-/* What sweep.txt keeps of options that are not the job's. */
-static void describe_losses(const struct launcher_options *options,
-                            char ret_text[COMMAND_TEXT_BYTES])
-{
-    char restarts[16];
-    const char *words[5] = {NULL};
-    size_t count = 0;
-    snprintf(restarts, sizeof(restarts), "%u", options->restarts);
-    if (options->mirror[0] != '\0') {
-        words[count++] = "--mirror";
-        words[count++] = options->mirror;
-    }
-    if (options->restarts > 0) {
-        words[count++] = "--restarts";
-        words[count] = restarts;
-    }
-    (void)command_text_write_line(words, ret_text, COMMAND_TEXT_BYTES); // a path of more is refused
 }
 
 static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_is_done)
@@ -209,7 +210,6 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     if (status != STATUS_OK) {
         goto refuse;
     }
-    describe_losses(&sweep->session.options, sweep->plan.losses);
     const struct job_list jobs = jobs_of(sweep);
     status = series_mirror_check(&sweep->session.options, &jobs);
     for (size_t i = 0; i < sweep->plan.count && status == STATUS_OK; i++) {

@@ -1,4 +1,4 @@
-/* Writes and reads sweep.txt: "# command", "# losses: OPTIONS" where they have any, "program
+/* Writes and reads sweep.txt: "# command", "# on losses: OPTIONS" where they have any, "program
  * COMMAND" where the runs are of a program of the user's own, then for each run "[name] label", the
  * lines of its job, and an empty line. */
 #include "deploy/sweep/sweep_file.h"
@@ -15,7 +15,7 @@
 #define PATH_BYTES (FOLDER_PATH_MAX + 32)
 
 #define PROGRAM "program "
-#define LOSSES  "# losses: "
+#define LOSSES  "# on losses: "
 
 static void path_of(const char *folder, char ret_path[PATH_BYTES])
 {
@@ -84,19 +84,21 @@ static char *read_file(const char *path)
     return text;
 }
 
-/* Runs may be made in other ways than those before, which their mirrors do not survive. */
+#define NO_LOSSES "neither --mirror nor --restarts"
+
+/* A sweep may go on with other options for losses: its runs stay the same, but not their mirrors.
+ */
 static void compare_losses(const char *folder, const char *text, const char *now)
 {
     const char *line = strstr(text, "\n" LOSSES);
-    const char *before =
-        line != NULL && line < skip_command(text) ? line + strlen("\n" LOSSES) : "";
+    bool is_there = line != NULL && line < skip_command(text);
+    const char *before = is_there ? line + strlen("\n" LOSSES) : NO_LOSSES;
     size_t size = strcspn(before, "\n");
+    now = now[0] != '\0' ? now : NO_LOSSES;
     if (size != strlen(now) || strncmp(before, now, size) != 0) {
-        log_warn("the sweep in %s was begun with %.*s, and goes on with %s: what its runs had in "
-                 "another mirror stays there",
-                 folder, size > 0 ? (int)size : (int)strlen("no mirror and no restarts"),
-                 size > 0 ? before : "no mirror and no restarts",
-                 now[0] != '\0' ? now : "no mirror and no restarts");
+        log_warn("sweep.txt in %s has %.*s, and the sweep goes on with %s: mirrors of runs before "
+                 "stay where they are",
+                 folder, (int)size, before, now);
     }
 }
 

@@ -51,13 +51,14 @@ static bool is_in_memory(const struct keeper *keeper)
 static const json_t *part_in_memory(const struct keeper *keeper)
 {
     const struct keeper_options *options = &keeper->options;
-    return options->in_place != NULL ? options->in_place : vault_job_part(options->vault);
+    return options->in_place_part != NULL ? options->in_place_part : vault_job_part(options->vault);
 }
 
 static enum status take_memory(struct keeper *keeper)
 {
     const struct keeper_options *options = &keeper->options;
-    uint64_t step = options->in_place != NULL ? options->in_place_step : vault_step(options->vault);
+    uint64_t step =
+        options->in_place_part != NULL ? options->in_place_step : vault_step(options->vault);
     char error[ERROR_BYTES] = "";
     enum status status = job_part_read(part_in_memory(keeper), options->origin.job, step,
                                        &keeper->origin.part, error, sizeof(error));
@@ -97,7 +98,7 @@ enum status keeper_create(const struct keeper_options *options, struct keeper **
     keeper->news = calloc(keeper->news_capacity, sizeof(*keeper->news));
     enum status status = STATUS_NO_MEMORY;
     if (keeper->news != NULL) {
-        bool has_some = options->in_place != NULL || is_in_memory(keeper);
+        bool has_some = options->in_place_part != NULL || is_in_memory(keeper);
         status = has_some ? take_memory(keeper) : take_disk(keeper);
     }
     if (status != STATUS_OK) {

@@ -21,8 +21,9 @@ struct keeper;
 
 struct keeper_options {
     struct origin_options origin; // what it borrows stays with the keeper
-    const json_t *in_place;       // borrowed; where servers have what the job goes on from, the
-    uint64_t in_place_step;       // job's part of that, and its step; NULL: they have not
+    const json_t *in_place_part;  // borrowed; the job's part of what servers have kept; NULL: they
+                                  // have nothing to go on from
+    uint64_t in_place_step;       // of that
     struct vault *vault;          // borrowed; where it has a checkpoint, that is the one to go on
                                   // from otherwise. NULL: none is kept in memory
     struct mirror *mirror;        // borrowed; of what the vault has; NULL: there is none

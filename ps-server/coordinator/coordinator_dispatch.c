@@ -254,10 +254,10 @@ static void handle_classes(struct coordinator *coordinator, const struct sender 
     }
 }
 
-static void handle_snapshot(struct coordinator *coordinator, const struct sender *from,
-                            const struct message *message, uint64_t now_ms)
+static void handle_checkpoint(struct coordinator *coordinator, const struct sender *from,
+                              const struct message *message, uint64_t now_ms)
 {
-    if (message->reason == STATUS_AGAIN) {
+    if (message->kind == MESSAGE_SNAPSHOT && message->reason == STATUS_AGAIN) {
         in_place_take(coordinator, from, message);
     } else {
         checkpointing_handle(coordinator, from, message, now_ms);
@@ -299,11 +299,9 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         handle_leave(coordinator, from, message, now_ms);
         break;
     case MESSAGE_SNAPSHOT:
-        handle_snapshot(coordinator, from, message, now_ms);
-        break;
     case MESSAGE_PIECE:
     case MESSAGE_FETCH:
-        checkpointing_handle(coordinator, from, message, now_ms);
+        handle_checkpoint(coordinator, from, message, now_ms);
         break;
     case MESSAGE_COMMIT:
         newcomers_take_commit(coordinator, from, message, now_ms);

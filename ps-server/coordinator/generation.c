@@ -307,10 +307,10 @@ uint64_t generation_most_steps(const struct coordinator *coordinator)
 void generation_raise_lost_step(const struct coordinator *coordinator, uint64_t step,
                                 struct recovery *recovery)
 {
-    uint64_t total = job_known_steps(coordinator->job, coordinator->train_samples);
     if (recovery->is_in_place) {
         return; // servers have said it
     }
+    uint64_t total = job_known_steps(coordinator->job, coordinator->train_samples);
     step = total > 0 && step > total ? total : step;
     recovery->lost_step = step > recovery->lost_step ? step : recovery->lost_step;
 }

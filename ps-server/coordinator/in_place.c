@@ -10,8 +10,8 @@
 // A server that does not answer for so long may be lost, too: then a copy is what there is.
 #define PATIENCE_MS 500
 
-/* Whether gradients race in the phase that the job is in, and servers have all that counts. */
-static bool is_race(const struct coordinator *coordinator)
+/* Whether gradients race in this phase, and servers have all that the job needs to go on. */
+static bool may_go_on_in_place(const struct coordinator *coordinator)
 {
     const struct checkpointing *of = &coordinator->checkpointing;
     const struct job *job = coordinator->job;
@@ -41,7 +41,7 @@ static void ask(struct coordinator *coordinator, uint64_t now_ms)
     const struct message keep = {.kind = MESSAGE_SNAPSHOT, .reason = STATUS_AGAIN};
     struct membership *membership = &coordinator->membership;
     for (uint32_t i = 0; i < membership->server_count; i++) {
-        membership->servers[i].has_kept = false;
+        membership->servers[i].has_answered = false;
     }
     coordinator->in_place = (struct in_place){.is_asked = true,
                                               .asked_ms = now_ms,
@@ -50,15 +50,17 @@ static void ask(struct coordinator *coordinator, uint64_t now_ms)
     coordinator_port_send_servers(&coordinator->port, membership, &keep);
 }
 
-/* Whether servers of this job may know where it is. */
+/* Whether servers are to be asked: all of them are there. */
 static bool may_ask(const struct coordinator *coordinator)
 {
-    return coordinator->started_ms > 0 && is_race(coordinator) && are_servers_here(coordinator);
+    return coordinator->started_ms > 0 && may_go_on_in_place(coordinator) &&
+           are_servers_here(coordinator);
 }
 
 void in_place_ask(struct coordinator *coordinator, uint64_t now_ms)
 {
-    if (!coordinator->in_place.is_asked && may_ask(coordinator)) {
+    if (coordinator->state == COORDINATOR_RENEWING && !coordinator->in_place.is_asked &&
+        may_ask(coordinator)) {
         ask(coordinator, now_ms);
     }
 }
@@ -74,10 +76,10 @@ void in_place_take(struct coordinator *coordinator, const struct sender *from,
                    const struct message *message)
 {
     struct in_place *in_place = &coordinator->in_place;
-    if (from->role != ROLE_SERVER || !in_place->is_asked || from->slot->has_kept) {
+    if (from->role != ROLE_SERVER || !in_place->is_asked || from->slot->has_answered) {
         return;
     }
-    from->slot->has_kept = true;
+    from->slot->has_answered = true;
     in_place->unanswered--;
     if (message->step < in_place->least_gradients) {
         in_place->least_gradients = message->step;
@@ -94,8 +96,8 @@ static uint32_t count_periods(const struct coordinator *coordinator, uint64_t st
     return period > 0 ? (uint32_t)(step / period) : 0;
 }
 
-/* Whether it is known what lies behind the step, as the next generation does not make it again: all
- * workers have reported it, or some, and nobody evaluates there. */
+/* Whether the periods before a step can be closed, as nobody makes them again: all workers have
+ * reported each of them, or some have, and there is no evaluation to make. */
 static bool is_reported(const struct coordinator *coordinator, uint64_t step)
 {
     const struct results *results = &coordinator->results;
@@ -115,32 +117,31 @@ static const char *find_obstacle(const struct coordinator *coordinator, uint64_t
 {
     const struct in_place *in_place = &coordinator->in_place;
     const struct phase *phase = &coordinator->checkpointing.phases.list[coordinator->phase_index];
-    if (!are_servers_here(coordinator)) {
-        return "a server is lost, too";
+    if (!in_place->is_asked || !are_servers_here(coordinator)) {
+        return "a server is lost";
     }
-    if (in_place->unanswered > 0) {
-        return "a server does not say what it has";
+    if (in_place->least_gradients > 0 && in_place->unanswered > 0) {
+        return "a server has not said what it has";
     }
     if (step == 0 || step < phase->begin) {
-        return "servers have not begun the phase";
+        return "a server has not begun the phase";
     }
     if (step >= phase->marks.end) {
         return "servers have all gradients of the phase";
     }
     return is_reported(coordinator, step) ? NULL
-                                          : "not all workers have reported the last evaluation";
+                                          : "workers have not reported all that lies behind it";
 }
 
 uint64_t in_place_step(const struct coordinator *coordinator)
 {
-    const struct in_place *in_place = &coordinator->in_place;
-    if (!in_place->is_asked) {
+    if (coordinator->started_ms == 0 || !may_go_on_in_place(coordinator)) {
         return 0;
     }
-    uint64_t step = in_place->least_gradients / coordinator->job->workers;
+    uint64_t step = coordinator->in_place.least_gradients / coordinator->job->workers;
     const char *obstacle = find_obstacle(coordinator, step);
     if (obstacle != NULL) {
-        coordinator_port_say(&coordinator->port, false, "the job goes back to a copy: %s",
+        coordinator_port_say(&coordinator->port, false, "the job does not go on in place: %s",
                              obstacle);
     }
     return obstacle == NULL ? step : 0;
@@ -167,8 +168,7 @@ static struct wire_report open_period(const struct coordinator *coordinator, uin
     return open;
 }
 
-/* Closes a period that some workers have told nothing of, and others have: its images are those of
- * all steps, and its mean loss is that of the others. */
+/* Closes a period for workers that have not reported it, as if their loss were the others' mean. */
 static void share_period(struct results_period *period, uint32_t workers, uint64_t images)
 {
     period->loss_sum *= (double)images / (double)period->images;
@@ -176,7 +176,7 @@ static void share_period(struct results_period *period, uint32_t workers, uint64
     period->report_count = workers;
 }
 
-/* Those that some workers have not reported. */
+/* Closes the periods before a step that not all workers have reported. */
 static void close_periods(struct coordinator *coordinator, uint64_t step)
 {
     const struct job *job = coordinator->job;

@@ -35,9 +35,10 @@ struct in_place {
     uint64_t least_gradients; // since the job began; 0: a server has kept nothing
 };
 
-/* While the coordinator is RENEWING, before it calls members back: asks servers once, if that
- * helps; and whether to wait for their answers. */
+/* While the coordinator is RENEWING, before it calls members back: asks all servers, once. */
 void in_place_ask(struct coordinator *coordinator, uint64_t now_ms);
+
+/* Whether an answer is still to be waited for. */
 bool in_place_awaits(const struct coordinator *coordinator, uint64_t now_ms);
 
 /* SNAPSHOT with the reason AGAIN of a server. */
@@ -48,8 +49,9 @@ void in_place_take(struct coordinator *coordinator, const struct sender *from,
  */
 uint64_t in_place_step(const struct coordinator *coordinator);
 
-/* Fills what a checkpoint of that step would say of the job (checkpointing.collected and counted):
- * the coordinator's generation is over. */
+/* Closes periods that some workers have not reported, and tells of them (port.period_closed); then
+ * fills checkpointing.collected and counted as a checkpoint of that step would have them. The
+ * coordinator's generation is over. */
 void in_place_describe(struct coordinator *coordinator, uint64_t step);
 
 #endif

@@ -68,7 +68,7 @@ struct slot {
                      // may be the lost one, whose JOIN was on its way
     bool is_new;     // it came while others trained, and has not been READY: they can do without
     bool is_asking;  // of a FREE slot: it comes by the connection by which it has asked for a place
-    bool has_kept;   // of a server: it has answered: see in_place.h
+    bool has_answered; // of a server: what it has kept, see in_place.h
 
     // Of a worker of a program that commits (--on-loss commit).
     bool has_commit;    // it has what another generation can go on from

@@ -304,8 +304,9 @@ void progress_gone_on(struct progress *progress, const struct coordinator *coord
     const struct generation *generation = coordinator->generation;
     const struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
     printf("the job goes on from step %llu%s, %.1f s after it: %s\n",
-           (unsigned long long)last->begin_step, last->is_in_place ? ", where its servers are" : "",
-           last->seconds, last->reason);
+           (unsigned long long)last->begin_step,
+           last->is_in_place ? ", in place (servers keep what they have)" : "", last->seconds,
+           last->reason);
     progress_say_carriers(coordinator);
     fflush(stdout);
 }

@@ -13,8 +13,9 @@
 /* Zeroed: nothing is kept. */
 struct kept_shard {
     struct snapshot values; // all spans that a restored shard needs
-    uint64_t gradients;     // since the job began, as if all workers had made the steps of earlier
-                            // phases; UINT64_MAX: the shard has no values; 0: nothing is kept
+    uint64_t gradients;     // in them, since the job began: N for each step of earlier phases. 0:
+                            // nothing is kept. UINT64_MAX: the shard has no values, and is at any
+                            // step
 };
 
 /* Keeps a shard as it is now, in the place of what was kept before. On failure nothing is kept. */

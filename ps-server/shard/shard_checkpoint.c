@@ -189,20 +189,22 @@ void shard_checkpoint_note(struct shard *shard, const struct unit *unit)
     keep_counts(shard); // those of the last unit are of all
 }
 
+/* In the parameters; one unit has all parts, where workers race. */
+static uint64_t gradients_in(const struct shard *shard)
+{
+    uint64_t applied = shard->units[0].applied, ahead = shard->config.gradients_ahead;
+    return shard->value_count == 0 ? UINT64_MAX : applied > ahead ? applied : ahead;
+}
+
 uint64_t shard_checkpoint_copy_to(struct shard *shard, struct snapshot *snapshot)
 {
-    uint64_t gradients = UINT64_MAX;
     shard_apply_summed(shard); // they are counted, and no snapshot has the sum
     for (uint32_t i = 0; i < shard->unit_count; i++) {
-        const struct unit *unit = &shard->units[i];
-        if (unit->part_count > 0) {
-            copy_unit(shard, unit, snapshot);
-            gradients = unit->applied > shard->config.gradients_ahead
-                            ? unit->applied
-                            : shard->config.gradients_ahead; // it began with those
+        if (shard->units[i].part_count > 0) {
+            copy_unit(shard, &shard->units[i], snapshot);
         }
     }
-    return gradients;
+    return gradients_in(shard);
 }
 
 void shard_checkpoint_copy(struct shard *shard)

@@ -14,7 +14,8 @@
 /* After link_welcome: how many steps of the job were made before it was resumed; 0: it was not. */
 uint64_t link_begin_step(const struct link *link);
 
-/* Whether that step is where its servers are, and nobody has a copy of the parameters. */
+/* Whether the job goes on in place (ps-server/coordinator/in_place.h): servers have the parameters,
+ * and workers pull them. */
 bool link_is_in_place(const struct link *link);
 
 /* What was not reported of the period that they end in: what this worker's ranks have in common,

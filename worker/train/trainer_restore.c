@@ -1,4 +1,4 @@
-/* Restores a worker from a checkpoint, or where its servers are; keeps what it needs for that. */
+/* Restores a worker from a checkpoint, or in place; keeps what it needs for that. */
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "worker/link/link_checkpoint.h"

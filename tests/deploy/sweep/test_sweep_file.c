@@ -100,8 +100,8 @@ static void what_is_done_about_losses_comes_back_and_is_compared(void **state)
     captured_log_begin();
     assert_int_equal(sweep_file_open(out, &plan, "two"), STATUS_OK);
     assert_non_null(strstr(captured_log_end(),
-                           "was begun with --mirror /dev/shm/m --restarts 3, and goes on with no "
-                           "mirror and no restarts"));
+                           "has --mirror /dev/shm/m --restarts 3, and the sweep goes on with "
+                           "neither --mirror nor --restarts"));
     temp_folder_destroy(folder);
 }
 

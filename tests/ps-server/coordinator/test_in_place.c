@@ -1,5 +1,4 @@
 /* Tests of how the coordinator finds out whether the next generation may begin in place. */
-#include "ps-server/checkpoint/job_part.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
@@ -286,7 +285,7 @@ a_period_without_an_evaluation_is_closed_for_those_who_have_not_reported_it(void
 }
 
 /* Nothing is left to do there. */
-static void nobody_begins_at_the_end(void **state)
+static void no_generation_begins_in_place_behind_the_last_step(void **state)
 {
     (void)state;
     struct story story;
@@ -295,8 +294,8 @@ static void nobody_begins_at_the_end(void **state)
     train(&story);
     lose(&story, ROLE_WORKER, 1);
     (void)awaits(&story, LOST_MS);
-    answer(&story, 0, 40 * WORKERS);
-    answer(&story, 1, 40 * WORKERS);
+    answer(&story, 0, UINT64_C(40) * WORKERS);
+    answer(&story, 1, UINT64_C(40) * WORKERS);
     assert_int_equal(in_place_step(&story.coordinator), 0);
     coordinator_finish(&story.coordinator);
 }
@@ -356,7 +355,7 @@ int main(void)
         cmocka_unit_test(nobody_goes_on_in_place_behind_an_evaluation_that_is_not_over),
         cmocka_unit_test(
             a_period_without_an_evaluation_is_closed_for_those_who_have_not_reported_it),
-        cmocka_unit_test(nobody_begins_at_the_end),
+        cmocka_unit_test(no_generation_begins_in_place_behind_the_last_step),
         cmocka_unit_test(the_images_of_all_steps_count_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

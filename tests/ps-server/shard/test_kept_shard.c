@@ -125,7 +125,7 @@ static void a_gradient_that_waits_for_another_is_an_update_of_its_own(void **sta
     cluster_close(&cluster);
 }
 
-static void nothing_is_ahead_of_a_step_that_it_has_not_come_to(void **state)
+static void a_shard_cannot_go_on_at_a_step_that_it_has_not_come_to(void **state)
 {
     (void)state;
     struct kept_shard kept = {.gradients = 11};
@@ -169,7 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_race_that_goes_on_in_place_has_each_gradient_once_on_every_shard),
         cmocka_unit_test(a_gradient_that_waits_for_another_is_an_update_of_its_own),
-        cmocka_unit_test(nothing_is_ahead_of_a_step_that_it_has_not_come_to),
+        cmocka_unit_test(a_shard_cannot_go_on_at_a_step_that_it_has_not_come_to),
         cmocka_unit_test(a_shard_of_another_place_is_not_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
