@@ -276,10 +276,10 @@ void generation_measure_before(const struct coordinator *last, struct recovery *
  * train leaves what servers have kept as it is. */
 static uint64_t find_in_place(const struct coordinator *last, const struct generation *next)
 {
-    bool was_overtaken = last->started_ms == 0 && generation_is_in_place(last);
+    const struct generation *before = last->generation;
     bool has_servers = next->server_count == last->job->servers;
-    if (was_overtaken) {
-        return has_servers ? last->generation->in_place_step : 0;
+    if (before != NULL && before->in_place_step > 0 && last->started_ms == 0) {
+        return has_servers ? before->in_place_step : 0;
     }
     return has_servers ? in_place_step(last) : 0;
 }
