@@ -51,6 +51,7 @@ static void note_told(struct absence *absence, uint32_t rank, uint64_t step, boo
 {
     struct outbox_entry entry = report_of(rank, step, closes_period), own;
     entry.message.report = &entry.report;
+    entry.message.text = entry.text;
     outbox_entry_copy(&own, &entry);
     absence_note_told(absence, &own);
 }
@@ -60,6 +61,7 @@ static void hold(struct absence *absence, enum message_kind kind, uint64_t step)
     struct outbox_entry entry = report_of(3, step, false), own;
     entry.message.kind = kind;
     entry.message.report = kind == MESSAGE_REPORT ? &entry.report : NULL;
+    entry.message.text = entry.text;
     outbox_entry_copy(&own, &entry);
     absence_hold(absence, &own);
 }
