@@ -117,10 +117,10 @@ static void a_gradient_that_waits_for_another_is_an_update_of_its_own(void **sta
     while (cluster.whole_pushes[0] < 5) {
         cluster_deliver(&cluster, 0, 0);
     }
-    assert_int_equal(shard_params(cluster.shards[0], 0, &span)[0], -2);
+    assert_int_equal((int)shard_params(cluster.shards[0], 0, &span)[0], -2);
     assert_int_equal(keep(&cluster, &kept), 5);
     assert_int_equal(kept.gradients, shard_staleness(cluster.shards[0])->total);
-    assert_int_equal(shard_params(cluster.shards[0], 0, &span)[0], -3);
+    assert_int_equal((int)shard_params(cluster.shards[0], 0, &span)[0], -3);
     kept_shard_finish(&kept);
     cluster_close(&cluster);
 }
