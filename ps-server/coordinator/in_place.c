@@ -96,20 +96,43 @@ static uint32_t count_periods(const struct coordinator *coordinator, uint64_t st
     return period > 0 ? (uint32_t)(step / period) : 0;
 }
 
-/* Whether the periods before a step can be closed, as nobody makes them again: all workers have
- * reported each of them, or some have, and there is no evaluation to make. */
-static bool is_reported(const struct coordinator *coordinator, uint64_t step)
+/* Whether a period can be closed, as nobody makes it again: all workers have reported it, or some
+ * have. An evaluation is then one of their parts of the test set. One that decides whether the
+ * target was reached has to be whole. */
+static bool can_close(const struct coordinator *coordinator, uint32_t index)
 {
     const struct results *results = &coordinator->results;
-    bool may_lack = coordinator->job->eval != EVALUATION_EPOCH;
+    if (index >= results->period_count || results_period_is_complete(results, index)) {
+        return index < results->period_count;
+    }
+    const struct results_period *period = &results->periods[index];
+    bool is_evaluated = coordinator->job->eval != EVALUATION_EPOCH ||
+                        (period->test_images > 0 && coordinator->job->target_accuracy <= 0);
+    return period->images > 0 && is_evaluated;
+}
+
+/* Whether a period that has just ended is evaluated once more, as that takes one step alone. */
+static bool has_just_ended(const struct coordinator *coordinator, uint32_t index, uint64_t step)
+{
+    return coordinator->job->eval == EVALUATION_EPOCH &&
+           !results_period_is_complete(&coordinator->results, index) &&
+           phases_period_end(coordinator->job, coordinator->train_samples, index) == step;
+}
+
+/* The step that all servers have the gradients of, or the one before the end of the first period
+ * that cannot be closed: it is evaluated once more. Servers pass over the gradients of that step.
+ */
+static uint64_t find_step(const struct coordinator *coordinator)
+{
+    const struct job *job = coordinator->job;
+    uint64_t step = coordinator->in_place.least_gradients / job->workers;
     uint32_t count = count_periods(coordinator, step);
     for (uint32_t i = 0; i < count; i++) {
-        bool is_known = i < results->period_count && results->periods[i].images > 0;
-        if (!results_period_is_complete(results, i) && !(may_lack && is_known)) {
-            return false;
+        if (!can_close(coordinator, i) || has_just_ended(coordinator, i, step)) {
+            return phases_period_end(job, coordinator->train_samples, i) - 1;
         }
     }
-    return true;
+    return step;
 }
 
 /* Why the next generation does not begin in place at a step; NULL: it does. */
@@ -124,13 +147,9 @@ static const char *find_obstacle(const struct coordinator *coordinator, uint64_t
         return "a server has not said what it has";
     }
     if (step == 0 || step < phase->begin) {
-        return "a server has not begun the phase";
+        return "its phase had not begun at the step that all have";
     }
-    if (step >= phase->marks.end) {
-        return "servers have all gradients of the phase";
-    }
-    return is_reported(coordinator, step) ? NULL
-                                          : "workers have not reported all that lies behind it";
+    return step >= phase->marks.end ? "servers have all gradients of the phase" : NULL;
 }
 
 uint64_t in_place_step(const struct coordinator *coordinator)
@@ -138,7 +157,7 @@ uint64_t in_place_step(const struct coordinator *coordinator)
     if (coordinator->started_ms == 0 || !may_go_on_in_place(coordinator)) {
         return 0;
     }
-    uint64_t step = coordinator->in_place.least_gradients / coordinator->job->workers;
+    uint64_t step = find_step(coordinator);
     const char *obstacle = find_obstacle(coordinator, step);
     if (obstacle != NULL) {
         coordinator_port_say(&coordinator->port, false, "the job does not go on in place: %s",

@@ -13,9 +13,13 @@
  * Of what a worker alone has, the statistics of batch normalization stay with the process that has
  * carried the rank (worker/train/kept_statistics.h); a process that is new to a rank gets those of
  * the last copy. Errors of compressed gradients would be added twice or never, so jobs with
- * --compress go on from a copy. So do those of which some worker has not reported an evaluation:
- * the parameters of that mark are no more. A period without one is closed with what others have
- * reported. */
+ * --compress go on from a copy.
+ *
+ * Workers report each period, with what their part of the test set gave, and the parameters of that
+ * mark are no more. So a period that some have not reported is closed with what the others have:
+ * its evaluation is one of fewer images. It is made again, and the generation begins a step before
+ * its end, if that is the step where all are, if nobody has reported it, or if it decides whether
+ * the target accuracy was reached. */
 #ifndef PS_SERVER_COORDINATOR_IN_PLACE_H
 #define PS_SERVER_COORDINATOR_IN_PLACE_H
 

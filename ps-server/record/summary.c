@@ -111,11 +111,11 @@ static json_t *epoch_json(const struct coordinator *coordinator, uint32_t index)
         test_loss = number(epoch->test_loss_sum / (double)epoch->test_images);
         test_accuracy = json_real(results_accuracy(&coordinator->results, index));
     }
-    return json_pack("{s:I, s:o, s:o, s:o, s:f, s:f}", "epoch",
+    return json_pack("{s:I, s:o, s:o, s:o, s:I, s:f, s:f}", "epoch",
                      (json_int_t)epoch_number(coordinator, index), "train_loss", train_loss,
-                     "test_loss", test_loss, "test_accuracy", test_accuracy, "seconds",
-                     (double)epoch->total_ns_max / 1e9, "images_per_second",
-                     results_period_rate(&coordinator->results, index));
+                     "test_loss", test_loss, "test_accuracy", test_accuracy, "test_images",
+                     (json_int_t)epoch->test_images, "seconds", (double)epoch->total_ns_max / 1e9,
+                     "images_per_second", results_period_rate(&coordinator->results, index));
 }
 
 static json_t *epochs_json(const struct coordinator *coordinator, bool has_steps)

@@ -228,31 +228,94 @@ static void jobs_whose_bits_follow_from_copies_go_on_from_one(void **state)
     assert_false(are_asked(&story));
 }
 
-static void report_period(struct story *story, uint32_t rank, uint64_t period)
+/* Ten steps of four images, and an evaluation of so many. */
+static void report_period(struct story *story, uint32_t rank, uint64_t period, uint64_t test_images)
 {
-    const struct wire_report report = {.closes_period = true, .period = period, .total_ns = 100};
+    const struct wire_report report = {.closes_period = true,
+                                       .period = period,
+                                       .steps = 10,
+                                       .images = 40,
+                                       .loss_sum = 20,
+                                       .total_ns = 100,
+                                       .test_images = test_images,
+                                       .test_correct = test_images / 2,
+                                       .test_loss_sum = (double)test_images};
     story_give(story, 1 + rank,
                (struct message){.kind = MESSAGE_REPORT, .rank = rank, .report = &report}, 500);
 }
 
-/* The evaluation would be made by nobody. */
-static void nobody_goes_on_in_place_behind_an_evaluation_that_is_not_over(void **state)
+/* A race of which some workers have reported the first period, and then one is lost. */
+static void open_evaluation(struct story *story, uint32_t reports, double target_accuracy)
+{
+    open_job(story, "ps-async");
+    story->job.target_accuracy = target_accuracy;
+    train(story);
+    for (uint32_t rank = 0; rank < reports; rank++) {
+        report_period(story, rank, 0, 8);
+    }
+    lose(story, ROLE_WORKER, 2);
+    (void)awaits(story, LOST_MS);
+    answer(story, 0, 37);
+    answer(story, 1, 39);
+}
+
+/* Two of three workers have evaluated their parts. */
+static void an_evaluation_lacks_the_part_of_a_worker_that_has_not_reported_it(void **state)
 {
     (void)state;
     struct story story;
-    for (uint32_t reports = WORKERS - 1; reports <= WORKERS; reports++) {
-        open_job(&story, "ps-async");
-        train(&story);
-        for (uint32_t rank = 0; rank < reports; rank++) {
-            report_period(&story, rank, 0);
-        }
-        lose(&story, ROLE_WORKER, 1);
-        (void)awaits(&story, LOST_MS);
-        answer(&story, 0, 31);
-        answer(&story, 1, 33);
-        assert_int_equal(in_place_step(&story.coordinator), reports == WORKERS ? 10 : 0);
-        coordinator_finish(&story.coordinator);
-    }
+    open_evaluation(&story, WORKERS - 1, 0);
+    assert_int_equal(in_place_step(&story.coordinator), 12);
+    in_place_describe(&story.coordinator, 12);
+    const struct results *results = &story.coordinator.results;
+    assert_true(results_period_is_complete(results, 0));
+    assert_int_equal(results->periods[0].test_images, 2 * 8);
+    assert_true(results_accuracy(results, 0) == 0.5);
+    assert_int_equal(results->periods[0].images, 10 * 4 * WORKERS);
+    assert_int_equal(story.transcript.period_count, 1);
+    coordinator_finish(&story.coordinator);
+}
+
+/* 12 steps are over, and the evaluation behind the tenth is to be made. */
+static void an_evaluation_that_nobody_has_reported_is_made_again(void **state)
+{
+    (void)state;
+    struct story story;
+    open_evaluation(&story, 0, 0);
+    assert_int_equal(in_place_step(&story.coordinator), 9);
+    in_place_describe(&story.coordinator, 9);
+    assert_int_equal(story.coordinator.results.period_count, 0);
+    assert_int_equal(story.transcript.period_count, 0);
+    coordinator_finish(&story.coordinator);
+}
+
+/* All have ten steps, and two of three have evaluated them. */
+static void an_evaluation_at_the_step_where_all_are_is_made_again(void **state)
+{
+    (void)state;
+    struct story story;
+    open_job(&story, "ps-async");
+    train(&story);
+    report_period(&story, 0, 0, 8);
+    report_period(&story, 1, 0, 8);
+    lose(&story, ROLE_WORKER, 2);
+    (void)awaits(&story, LOST_MS);
+    answer(&story, 0, 31);
+    answer(&story, 1, 33);
+    assert_int_equal(in_place_step(&story.coordinator), 9);
+    coordinator_finish(&story.coordinator);
+}
+
+static void an_evaluation_that_decides_is_made_by_all_workers(void **state)
+{
+    (void)state;
+    struct story story;
+    open_evaluation(&story, WORKERS - 1, 0.9);
+    assert_int_equal(in_place_step(&story.coordinator), 9);
+    coordinator_finish(&story.coordinator);
+    open_evaluation(&story, WORKERS, 0.9);
+    assert_int_equal(in_place_step(&story.coordinator), 12);
+    coordinator_finish(&story.coordinator);
 }
 
 /* Two of three workers have reported it: the third one's images count as the others' do. */
@@ -265,10 +328,7 @@ a_period_without_an_evaluation_is_closed_for_those_who_have_not_reported_it(void
     story.job.eval = EVALUATION_NONE;
     train(&story);
     for (uint32_t rank = 0; rank < WORKERS - 1; rank++) {
-        const struct wire_report report = {
-            .closes_period = true, .steps = 10, .images = 40, .loss_sum = 20, .total_ns = 100};
-        story_give(&story, 1 + rank,
-                   (struct message){.kind = MESSAGE_REPORT, .rank = rank, .report = &report}, 500);
+        report_period(&story, rank, 0, 0);
     }
     lose(&story, ROLE_WORKER, 2);
     (void)awaits(&story, LOST_MS);
@@ -321,7 +381,7 @@ static void the_images_of_all_steps_count_once(void **state)
     train(&story);
     for (uint32_t rank = 0; rank < WORKERS; rank++) {
         report_interval(&story, rank, 9 + 5 * rank, 0.5);
-        report_period(&story, rank, 0);
+        report_period(&story, rank, 0, 8);
     }
     lose(&story, ROLE_WORKER, 1);
     (void)awaits(&story, LOST_MS);
@@ -352,7 +412,10 @@ int main(void)
         cmocka_unit_test(a_server_that_is_lost_or_has_kept_nothing_sends_all_to_a_copy),
         cmocka_unit_test(a_server_that_does_not_answer_is_not_waited_for_long),
         cmocka_unit_test(jobs_whose_bits_follow_from_copies_go_on_from_one),
-        cmocka_unit_test(nobody_goes_on_in_place_behind_an_evaluation_that_is_not_over),
+        cmocka_unit_test(an_evaluation_lacks_the_part_of_a_worker_that_has_not_reported_it),
+        cmocka_unit_test(an_evaluation_that_nobody_has_reported_is_made_again),
+        cmocka_unit_test(an_evaluation_at_the_step_where_all_are_is_made_again),
+        cmocka_unit_test(an_evaluation_that_decides_is_made_by_all_workers),
         cmocka_unit_test(
             a_period_without_an_evaluation_is_closed_for_those_who_have_not_reported_it),
         cmocka_unit_test(no_generation_begins_in_place_behind_the_last_step),
