@@ -6,6 +6,7 @@
 #include "common/service/launch_number.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/returning/ended_places.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,8 +25,7 @@ static struct places places_of(struct ended *ended, enum member_role role)
                                : (struct places){ended->servers, JOB_SERVERS_MAX + 1};
 }
 
-/* What is kept about a number; NULL: there is no such number. */
-static struct ended_place *place_of(struct ended *ended, enum member_role role, uint32_t number)
+struct ended_place *ended_place_of(struct ended *ended, enum member_role role, uint32_t number)
 {
     struct places places = places_of(ended, role);
     return number < places.count ? &places.list[number] : NULL;
@@ -40,13 +40,13 @@ static bool is_loss(enum ended_kind kind)
 /* Whether one before it in its place was lost while members come back: that counts once. */
 static bool is_known_loss(struct ended *ended, const struct launcher_news *news)
 {
-    const struct ended_place *place = place_of(ended, news->role, news->index);
+    const struct ended_place *place = ended_place_of(ended, news->role, news->index);
     return place != NULL && is_loss(place->kind);
 }
 
 static void note(struct ended *ended, const struct launcher_news *news, enum ended_kind kind)
 {
-    struct ended_place *place = place_of(ended, news->role, news->index);
+    struct ended_place *place = ended_place_of(ended, news->role, news->index);
     if (place == NULL || launch_number_follows(place->launch, news->launch)) {
         return;
     }
@@ -61,14 +61,12 @@ static void note(struct ended *ended, const struct launcher_news *news, enum end
     }
 }
 
-/* Whether the job has all the members that it began with, so that numbers are those of slots. */
-static bool is_certain(const struct returning *returning, enum member_role role)
+bool ended_is_certain(const struct returning *returning, enum member_role role)
 {
     return role == ROLE_WORKER ? returning->has_workers : returning->has_servers;
 }
 
-/* Slots of processes of a role: those of further threads come behind them. */
-static uint32_t count_processes(const struct coordinator *coordinator, enum member_role role)
+uint32_t ended_count_processes(const struct coordinator *coordinator, enum member_role role)
 {
     return role == ROLE_WORKER ? coordinator->membership.worker_count : coordinator->job->servers;
 }
@@ -96,8 +94,8 @@ static bool take_while_back(struct ended *ended, const struct returning *returni
     if (called.slot != NULL && called.slot->state != SLOT_FREE) {
         return false; // it was back
     }
-    bool is_awaited =
-        news->kind == LAUNCHER_AGAIN && is_certain(returning, news->role) && called.slot != NULL;
+    bool is_awaited = news->kind == LAUNCHER_AGAIN && ended_is_certain(returning, news->role) &&
+                      called.slot != NULL;
     if (is_awaited) {
         coordinator->workers_lost += news->role == ROLE_WORKER && !is_known_loss(ended, news);
         called.slot->was_lost = true;
@@ -117,7 +115,7 @@ static void keep(struct ended *ended, const struct launcher_news *news)
     bool is_end = news->kind == LAUNCHER_ENDED || news->kind == LAUNCHER_KILLED ||
                   news->kind == LAUNCHER_LOST || news->kind == LAUNCHER_OVER ||
                   news->kind == LAUNCHER_NEWCOMER;
-    struct ended_place *place = place_of(ended, news->role, news->index);
+    struct ended_place *place = ended_place_of(ended, news->role, news->index);
     if (is_end && place != NULL && !launch_number_follows(place->launch, news->launch)) {
         *place = (struct ended_place){ENDED_OVER, news->launch, news->is_counted};
     }
@@ -149,7 +147,7 @@ static bool is_number_back(const struct coordinator *coordinator, enum member_ro
                            uint32_t number)
 {
     const struct membership *membership = &coordinator->membership;
-    uint32_t count = count_processes(coordinator, role);
+    uint32_t count = ended_count_processes(coordinator, role);
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
         if (at.slot != NULL && at.slot->number == number && is_back(coordinator, at)) {
@@ -184,8 +182,8 @@ static void await_started(struct ended *ended, const struct coordinator *coordin
     struct sender at = membership_member(membership, role, 0);
     for (; at.slot != NULL; at = membership_member(membership, role, at.index + 1)) {
         bool is_thread = role == ROLE_SERVER && at.slot->number >= JOB_SERVERS_MAX;
-        struct ended_place *place =
-            place_of(ended, role, is_thread ? at.slot->number % JOB_SERVERS_MAX : at.slot->number);
+        struct ended_place *place = ended_place_of(
+            ended, role, is_thread ? at.slot->number % JOB_SERVERS_MAX : at.slot->number);
         if (at.slot->state != SLOT_FREE || place == NULL || place->kind != ENDED_AWAITED) {
             continue;
         }
@@ -205,15 +203,14 @@ static void await_started(struct ended *ended, const struct coordinator *coordin
     }
 }
 
-/* The numbers of the launcher's processes, and the one behind the last. */
-static uint32_t first_number(const struct job *own, enum member_role role)
+uint32_t ended_first_number(const struct job *own, enum member_role role)
 {
     return role == ROLE_WORKER ? 0 : job_first_server(own);
 }
 
-static uint32_t end_number(const struct job *own, enum member_role role)
+uint32_t ended_end_number(const struct job *own, enum member_role role)
 {
-    return first_number(own, role) +
+    return ended_first_number(own, role) +
            (role == ROLE_WORKER ? job_carriers(own).processes : own->servers);
 }
 
@@ -221,8 +218,9 @@ static uint32_t end_number(const struct job *own, enum member_role role)
 static bool are_running_back(struct ended *ended, const struct job *own,
                              const struct coordinator *coordinator, enum member_role role)
 {
-    for (uint32_t number = first_number(own, role); number < end_number(own, role); number++) {
-        const struct ended_place *place = place_of(ended, role, number);
+    for (uint32_t number = ended_first_number(own, role); number < ended_end_number(own, role);
+         number++) {
+        const struct ended_place *place = ended_place_of(ended, role, number);
         if ((place == NULL || place->kind == ENDED_NOT) &&
             !is_number_back(coordinator, role, number)) {
             return false;
@@ -231,8 +229,7 @@ static bool are_running_back(struct ended *ended, const struct job *own,
     return true;
 }
 
-/* How many of a role may be missing. */
-static uint32_t count_lost(struct ended *ended, enum member_role role)
+uint32_t ended_count_lost(struct ended *ended, enum member_role role)
 {
     struct places places = places_of(ended, role);
     uint32_t lost = 0;
@@ -245,7 +242,7 @@ static uint32_t count_lost(struct ended *ended, enum member_role role)
 /* Whether the member of a slot has ended. Its BACK may have waited here since before it did. */
 static bool has_ended(struct ended *ended, enum member_role role, const struct slot *slot)
 {
-    const struct ended_place *place = place_of(ended, role, slot->number);
+    const struct ended_place *place = ended_place_of(ended, role, slot->number);
     bool is_it = place != NULL &&
                  (slot->state == SLOT_FREE || place->launch == 0 || place->launch == slot->launch);
     return is_it && (place->kind == ENDED_LOST || place->kind == ENDED_OVER);
@@ -256,7 +253,7 @@ static bool is_all_known(struct ended *ended, const struct job *own,
                          const struct coordinator *coordinator, enum member_role role)
 {
     const struct membership *membership = &coordinator->membership;
-    uint32_t count = count_processes(coordinator, role);
+    uint32_t count = ended_count_processes(coordinator, role);
     uint32_t missing = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
@@ -265,31 +262,29 @@ static bool is_all_known(struct ended *ended, const struct job *own,
         }
         missing += at.slot != NULL && !is_back(coordinator, at);
     }
-    return missing <= count_lost(ended, role) && are_running_back(ended, own, coordinator, role);
+    return missing <= ended_count_lost(ended, role) &&
+           are_running_back(ended, own, coordinator, role);
 }
 
-/* Gives a member up. The loss counts once, whichever coordinator has heard of it. */
-static void lose(struct ended *ended, struct coordinator *coordinator, const struct sender *lost,
-                 uint64_t now_ms)
+void ended_lose(struct ended *ended, struct coordinator *coordinator, const struct sender *lost,
+                uint64_t now_ms)
 {
-    const struct ended_place *place = place_of(ended, lost->role, lost->slot->number);
+    const struct ended_place *place = ended_place_of(ended, lost->role, lost->slot->number);
     lost->slot->was_lost |= place != NULL && place->is_counted;
     generation_note_lost(coordinator, lost, now_ms);
 }
 
-/* Marks members of a role as gone: those that have ended, or, if numbers are not certain, all that
- * are not there. The first of them becomes *culprit, unless there is one. */
-static void give_up(struct ended *ended, bool are_certain, struct coordinator *coordinator,
-                    enum member_role role, struct sender *culprit, uint64_t now_ms)
+void ended_give_up(struct ended *ended, bool are_certain, struct coordinator *coordinator,
+                   enum member_role role, struct sender *culprit, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
-    uint32_t count = count_processes(coordinator, role);
+    uint32_t count = ended_count_processes(coordinator, role);
     for (uint32_t i = 0; i < count; i++) {
         const struct sender at = membership_member(membership, role, i);
         bool is_here = at.slot != NULL && at.slot->state != SLOT_FREE && !at.slot->is_asked_back;
         if (at.slot != NULL && !is_here &&
             (has_ended(ended, role, at.slot) || (!are_certain && at.slot->state == SLOT_FREE))) {
-            lose(ended, coordinator, &at, now_ms);
+            ended_lose(ended, coordinator, &at, now_ms);
             *culprit = culprit->slot != NULL ? *culprit : at;
         }
     }
@@ -301,7 +296,7 @@ static bool awaits_any(struct ended *ended, const struct coordinator *coordinato
 {
     struct sender at = membership_member(&coordinator->membership, role, 0);
     for (; at.slot != NULL; at = membership_member(&coordinator->membership, role, at.index + 1)) {
-        const struct ended_place *place = place_of(ended, role, at.slot->number);
+        const struct ended_place *place = ended_place_of(ended, role, at.slot->number);
         if (at.slot->state == SLOT_FREE && place != NULL && place->kind == ENDED_AWAITED) {
             return true;
         }
@@ -324,15 +319,14 @@ static void judge_joined(struct ended *ended, const struct job *own,
             return;
         }
     }
-    give_up(ended, true, coordinator, ROLE_WORKER, &culprit, now_ms);
-    give_up(ended, true, coordinator, ROLE_SERVER, &culprit, now_ms);
+    ended_give_up(ended, true, coordinator, ROLE_WORKER, &culprit, now_ms);
+    ended_give_up(ended, true, coordinator, ROLE_SERVER, &culprit, now_ms);
     if (culprit.slot != NULL) {
         coordinator_close(coordinator, STATUS_AGAIN, ended->sentence, &culprit, now_ms);
     }
 }
 
-/* All are back, or the job goes on without the others. */
-static void settle(struct ended *ended)
+void ended_settle(struct ended *ended)
 {
     struct places all[] = {places_of(ended, ROLE_WORKER), places_of(ended, ROLE_SERVER)};
     for (uint32_t i = 0; i < all[0].count + all[1].count; i++) {
@@ -350,10 +344,10 @@ static void settle(struct ended *ended)
 static void forget_those_of_now(struct ended *ended, const struct coordinator *coordinator,
                                 enum member_role role)
 {
-    uint32_t count = count_processes(coordinator, role);
+    uint32_t count = ended_count_processes(coordinator, role);
     for (uint32_t i = 0; i < count; i++) {
         const struct slot *slot = membership_member(&coordinator->membership, role, i).slot;
-        struct ended_place *place = place_of(ended, role, slot->number);
+        struct ended_place *place = ended_place_of(ended, role, slot->number);
         if (place != NULL && slot->state != SLOT_FREE && slot->state != SLOT_GONE) {
             place->kind = ENDED_NOT;
         }
@@ -365,7 +359,7 @@ static void keep_over(struct ended *ended, const struct coordinator *coordinator
 {
     static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
     if (ended->has_any) {
-        settle(ended);
+        ended_settle(ended);
     }
     for (uint32_t i = 0; i < 2; i++) {
         forget_those_of_now(ended, coordinator, roles[i]);
@@ -377,7 +371,7 @@ static void await_all_started(struct ended *ended, const struct returning *retur
 {
     static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
     for (uint32_t i = 0; i < 2; i++) {
-        if (is_certain(returning, roles[i])) {
+        if (ended_is_certain(returning, roles[i])) {
             await_started(ended, coordinator, roles[i], now_ms);
         }
     }
@@ -409,92 +403,11 @@ void ended_judge(struct ended *ended, const struct returning *returning, const s
         !is_all_known(ended, own, coordinator, ROLE_SERVER)) {
         return;
     }
-    give_up(ended, is_certain(returning, ROLE_WORKER), coordinator, ROLE_WORKER, &culprit, now_ms);
-    give_up(ended, is_certain(returning, ROLE_SERVER), coordinator, ROLE_SERVER, &culprit, now_ms);
+    ended_give_up(ended, ended_is_certain(returning, ROLE_WORKER), coordinator, ROLE_WORKER,
+                  &culprit, now_ms);
+    ended_give_up(ended, ended_is_certain(returning, ROLE_SERVER), coordinator, ROLE_SERVER,
+                  &culprit, now_ms);
     if (culprit.slot != NULL) {
         generation_lose(coordinator, STATUS_UNREACHABLE, ended->sentence, &culprit, now_ms);
     }
-}
-
-/* The next number, from this one on, of a process of the launcher that runs and has not come.
- * Behind the last one if there is none. */
-static uint32_t next_missing(struct ended *ended, const struct job *own,
-                             const struct coordinator *coordinator, enum member_role role,
-                             uint32_t number)
-{
-    uint32_t end = end_number(own, role);
-    for (; number < end; number++) {
-        const struct ended_place *place = place_of(ended, role, number);
-        const struct sender at = membership_called(&coordinator->membership, role, number);
-        bool has_come = at.slot != NULL && at.slot->state != SLOT_FREE;
-        if ((place == NULL || place->kind == ENDED_NOT) && !has_come) {
-            return number;
-        }
-    }
-    return end;
-}
-
-/* Where numbers are not certain: those that run and have not come get the free places, by their
- * numbers. The others are of members that have ended, if there are no more of them than that. */
-static void leave_by_count(struct ended *ended, const struct job *own,
-                           struct coordinator *coordinator, enum member_role role,
-                           struct sender *culprit, uint64_t now_ms)
-{
-    const struct membership *membership = &coordinator->membership;
-    uint32_t end = end_number(own, role), count = count_processes(coordinator, role);
-    uint32_t first = next_missing(ended, own, coordinator, role, first_number(own, role));
-    uint32_t numbers[JOB_WORKERS_MAX], listed = 0, given = 0, free_places = 0;
-    for (uint32_t at = first; at < end; at = next_missing(ended, own, coordinator, role, at + 1)) {
-        numbers[listed++] = at;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        free_places += membership_member(membership, role, i).slot->state == SLOT_FREE;
-    }
-    if (free_places < listed || free_places - listed > count_lost(ended, role)) {
-        return; // some are known to others than the launcher
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const struct sender at = membership_member(membership, role, i);
-        if (at.slot->state == SLOT_FREE && given < listed) {
-            at.slot->number = numbers[given++];
-        } else if (at.slot->state == SLOT_FREE) {
-            lose(ended, coordinator, &at, now_ms);
-            *culprit = culprit->slot != NULL ? *culprit : at;
-        }
-    }
-}
-
-/* The first member of a role that came in the place of a lost one becomes *culprit, unless there is
- * one. */
-static void name_replaced(struct ended *ended, const struct coordinator *coordinator,
-                          enum member_role role, struct sender *culprit)
-{
-    uint32_t count = count_processes(coordinator, role);
-    for (uint32_t i = 0; i < count && culprit->slot == NULL; i++) {
-        const struct sender at = membership_member(&coordinator->membership, role, i);
-        const struct ended_place *place = place_of(ended, role, at.slot->number);
-        bool is_here = at.slot->state != SLOT_FREE && at.slot->state != SLOT_GONE;
-        if (is_here && place != NULL && place->kind == ENDED_AWAITED) {
-            *culprit = at;
-        }
-    }
-}
-
-void ended_leave(struct ended *ended, const struct returning *returning, const struct job *own,
-                 struct coordinator *coordinator, uint64_t now_ms)
-{
-    static const enum member_role roles[] = {ROLE_WORKER, ROLE_SERVER};
-    struct sender culprit = {.slot = NULL};
-    for (uint32_t i = 0; i < 2 && ended->has_any && coordinator->is_returned; i++) {
-        if (is_certain(returning, roles[i])) {
-            give_up(ended, true, coordinator, roles[i], &culprit, now_ms);
-        } else {
-            leave_by_count(ended, own, coordinator, roles[i], &culprit, now_ms);
-        }
-        name_replaced(ended, coordinator, roles[i], &culprit);
-    }
-    if (culprit.slot != NULL) {
-        generation_lose_too(coordinator, ended->sentence, &culprit);
-    }
-    settle(ended);
 }

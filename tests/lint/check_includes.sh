@@ -158,7 +158,7 @@ ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint
 ps-server/results/(results|staleness|sums)
 ps-server/shard/(credits|kept_shard|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?)
 ps-server/live/live_fill
-ps-server/returning/(ended|returning(_connection|_job|_join)?)
+ps-server/returning/(ended(_leave)?|returning(_connection|_job|_join)?)
 ps-server/record/(live_line|metrics)
 deploy/export/tensors
 deploy/system/advice
