@@ -35,6 +35,24 @@ bool newcomers_have(const struct newcomers *newcomers, uint64_t peer)
     return index_of(newcomers, peer) < newcomers->count;
 }
 
+bool newcomers_have_number(const struct newcomers *newcomers, uint32_t number)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        has_any |= newcomers->list[i].launch != 0 && newcomers->list[i].number == number;
+    }
+    return has_any;
+}
+
+bool newcomers_have_launch(const struct newcomers *newcomers, uint32_t launch)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; launch != 0 && i < newcomers->count; i++) {
+        has_any |= newcomers->list[i].launch == launch;
+    }
+    return has_any;
+}
+
 bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_member *member)
 {
     bool is_shared = false;
@@ -46,16 +64,43 @@ bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_
     return is_shared;
 }
 
+/* Whether a newcomer has the number. */
+static bool is_given(const struct newcomers *newcomers, uint32_t number)
+{
+    bool is_given = false;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        is_given |= newcomers->list[i].number == number;
+    }
+    return is_given;
+}
+
 static bool is_taken(const struct coordinator *coordinator, uint32_t number)
 {
-    const struct newcomers *newcomers = &coordinator->newcomers;
-    for (uint32_t i = 0; i < newcomers->count; i++) {
-        if (newcomers->list[i].number == number) {
-            return true;
-        }
-    }
     const struct sender called = membership_called(&coordinator->membership, ROLE_WORKER, number);
-    return called.slot != NULL && called.slot->state != SLOT_GONE;
+    return is_given(&coordinator->newcomers, number) ||
+           (called.slot != NULL && called.slot->state != SLOT_GONE);
+}
+
+/* The lowest number that nobody has; JOB_WORKERS_MAX: there is none. */
+static uint32_t lowest_number(const struct coordinator *coordinator)
+{
+    uint32_t number = 0;
+    while (number < JOB_WORKERS_MAX && is_taken(coordinator, number)) {
+        number++;
+    }
+    return number;
+}
+
+/* Whether a launcher's process keeps the number that it asks for. The one before it with that
+ * number has ended. So while members come back, a free place is not that of one who has it, though
+ * its number is guessed to be the same. */
+static bool keeps_number(const struct coordinator *coordinator, const struct wire_member *member)
+{
+    const struct slot *slot =
+        membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot;
+    return member->launch != 0 && coordinator_takes_back(coordinator) &&
+           !is_given(&coordinator->newcomers, member->rank) && slot != NULL &&
+           slot->state == SLOT_FREE;
 }
 
 /* The number that it asks for, or the lowest one that nobody has: a worker that was lost may come
@@ -64,16 +109,20 @@ static bool pick_number(const struct coordinator *coordinator, const struct wire
                         uint32_t *ret_number)
 {
     uint32_t number = member->has_rank ? member->rank : 0;
-    if (number < JOB_WORKERS_MAX && !is_taken(coordinator, number)) {
-        *ret_number = number;
-        return true;
+    bool is_free =
+        !is_taken(coordinator, number) || (member->has_rank && keeps_number(coordinator, member));
+    *ret_number = number < JOB_WORKERS_MAX && is_free ? number : lowest_number(coordinator);
+    return *ret_number < JOB_WORKERS_MAX;
+}
+
+void newcomers_leave_number(struct coordinator *coordinator, uint32_t number)
+{
+    struct newcomers *newcomers = &coordinator->newcomers;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        if (newcomers->list[i].number == number) {
+            newcomers->list[i].number = lowest_number(coordinator);
+        }
     }
-    number = 0;
-    while (number < JOB_WORKERS_MAX && is_taken(coordinator, number)) {
-        number++;
-    }
-    *ret_number = number;
-    return number < JOB_WORKERS_MAX;
 }
 
 /* Steps of the copy that the next generation would go on from. */

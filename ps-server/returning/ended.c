@@ -101,10 +101,11 @@ static bool take_while_back(struct ended *ended, const struct returning *returni
         called.slot->was_lost = true;
         coordinator_port_await_again(&coordinator->port, news->role, news->index);
     }
-    note(ended, news,
-         news->kind == LAUNCHER_OVER ? ENDED_OVER
-         : is_awaited                ? ENDED_AWAITED
-                                     : ENDED_LOST);
+    // One that has asked for a place had no part in the job.
+    bool is_over =
+        news->kind == LAUNCHER_OVER || newcomers_have_launch(&coordinator->newcomers, news->launch);
+    newcomers_note_ended(&coordinator->newcomers, news->launch);
+    note(ended, news, is_over ? ENDED_OVER : is_awaited ? ENDED_AWAITED : ENDED_LOST);
     return true;
 }
 
@@ -214,14 +215,22 @@ uint32_t ended_end_number(const struct job *own, enum member_role role)
            (role == ROLE_WORKER ? job_carriers(own).processes : own->servers);
 }
 
-/* Whether all processes of the launcher that run are back. */
+bool ended_may_be_member(struct ended *ended, const struct coordinator *coordinator,
+                         enum member_role role, uint32_t number)
+{
+    const struct ended_place *place = ended_place_of(ended, role, number);
+    bool asks = role == ROLE_WORKER && newcomers_have_number(&coordinator->newcomers, number);
+    return (place == NULL || place->kind == ENDED_NOT) && !asks;
+}
+
+/* Whether all processes of the launcher that run are back, but for those that have no part in the
+ * job yet. */
 static bool are_running_back(struct ended *ended, const struct job *own,
                              const struct coordinator *coordinator, enum member_role role)
 {
-    for (uint32_t number = ended_first_number(own, role); number < ended_end_number(own, role);
-         number++) {
-        const struct ended_place *place = ended_place_of(ended, role, number);
-        if ((place == NULL || place->kind == ENDED_NOT) &&
+    uint32_t end = ended_end_number(own, role);
+    for (uint32_t number = ended_first_number(own, role); number < end; number++) {
+        if (ended_may_be_member(ended, coordinator, role, number) &&
             !is_number_back(coordinator, role, number)) {
             return false;
         }

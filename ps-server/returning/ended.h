@@ -12,7 +12,8 @@
  * Once all of the launcher's processes that run are back, the slots that are still free are those
  * of LOST members, if there are no more free slots than LOST members. If there are more, a member
  * may come back that the launcher does not know (`ringside join`). The coordinator waits for it, as
- * ever (--lost-after).
+ * ever (--lost-after). One that the launcher has started in the place of a lost one, and that asks
+ * for a place (newcomers.h), is none that may come back.
  *
  * Members that were about to begin the next generation come by JOIN, as to a job that begins. Then
  * only LOST and OVER tell the coordinator that the job has begun. Once all of the launcher's

@@ -3,18 +3,17 @@
 #include "ps-server/returning/ended.h"
 #include "ps-server/returning/ended_places.h"
 
-/* The next number, from this one on, of a process of the launcher that runs and has not come.
- * Behind the last one if there is none. */
+/* The next number, from this one on, of a process of the launcher that runs and has not come: none
+ * that asks for a place. Behind the last one if there is none. */
 static uint32_t next_missing(struct ended *ended, const struct job *own,
                              const struct coordinator *coordinator, enum member_role role,
                              uint32_t number)
 {
     uint32_t end = ended_end_number(own, role);
     for (; number < end; number++) {
-        const struct ended_place *place = ended_place_of(ended, role, number);
         const struct sender at = membership_called(&coordinator->membership, role, number);
         bool has_come = at.slot != NULL && at.slot->state != SLOT_FREE;
-        if ((place == NULL || place->kind == ENDED_NOT) && !has_come) {
+        if (ended_may_be_member(ended, coordinator, role, number) && !has_come) {
             return number;
         }
     }

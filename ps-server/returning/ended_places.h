@@ -21,6 +21,11 @@ uint32_t ended_count_processes(const struct coordinator *coordinator, enum membe
 uint32_t ended_first_number(const struct job *own, enum member_role role);
 uint32_t ended_end_number(const struct job *own, enum member_role role);
 
+/* Whether the launcher's process with the number may be a member: it has not ended, and is none
+ * that asks for a place. */
+bool ended_may_be_member(struct ended *ended, const struct coordinator *coordinator,
+                         enum member_role role, uint32_t number);
+
 /* How many of a role may be missing. */
 uint32_t ended_count_lost(struct ended *ended, enum member_role role);
 

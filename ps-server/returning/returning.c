@@ -410,6 +410,9 @@ static bool take_place(struct returning *returning, struct generation *generatio
     at.slot->has_commit = may_have_commit(coordinator, member.role);
     note_peer(generation, &at, peer);
     slot_enter(membership, at.slot, SLOT_CONNECTED, now_ms);
+    if (member.role == ROLE_WORKER) {
+        newcomers_leave_number(coordinator, member.rank);
+    }
     take_words(returning, generation, coordinator, &at, back, now_ms);
     ask_back(coordinator, at.slot);
     return true;

@@ -85,6 +85,9 @@ static void note_numbers(struct generation *generation, struct coordinator *coor
     struct sender seat = *first;
     for (; seat.slot != NULL; seat = next_seat(coordinator, &seat)) {
         returning_note_number(generation, &coordinator->membership, &seat, number);
+        if (seat.role == ROLE_WORKER) {
+            newcomers_leave_number(coordinator, number);
+        }
         number += JOB_SERVERS_MAX; // of the next thread: see generation.h
     }
 }

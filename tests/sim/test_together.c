@@ -1,7 +1,8 @@
 /* Jobs in virtual time, drawn from seeds, that lose their coordinator and, at that time or soon
  * after, other members. A launcher starts the coordinator again, and tells it which members have
  * ended. Or the coordinator stands still for longer than members wait for it, and goes on. Some
- * jobs have lost a worker long before. Then this holds of a job:
+ * jobs have lost a worker long before, others so shortly before that the process which was started
+ * in its place asks to join when the coordinator is lost. Then this holds of a job:
  *
  *     it ends       within seconds, though --lost-after is longer: it waits for no ended member
  *     it is true    the job completes, on every worker that is left with the parameters of an
@@ -46,7 +47,8 @@ struct plan {
     bool is_stopped;        // it is stopped instead, and goes on after that
     uint32_t victims[2];    // numbers in the cluster; 0: nobody else
     uint64_t victim_ns[2];  // when they are killed
-    uint32_t early;         // a worker that is lost long before; 0: none is
+    uint32_t early;         // a worker that is lost before; 0: none is
+    uint64_t early_ns;      // when
     uint32_t restarts;
     uint64_t late_ns; // that what the launcher says is on its way
 };
@@ -79,7 +81,8 @@ static void look_whether_fair(void *data)
     for (uint32_t i = 0; i < plan.shape.workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
         bool is_killed = cluster.workers[i]->is_killed;
-        is_fair = is_fair && (is_killed || (worker->step > 0 && !worker->is_over));
+        bool is_early = plan.early == job_ps_count(&cluster.job) + i; // or was, and is back
+        is_fair = is_fair && (is_killed || is_early || (worker->step > 0 && !worker->is_over));
     }
 }
 
@@ -128,6 +131,7 @@ static struct plan draw_plan(uint64_t seed)
     }
     if (drawn.shape.workers == 4 && draw(&drawing, 2) == 0) {
         drawn.early = servers + (uint32_t)draw(&drawing, 4);
+        drawn.early_ns = 200 * MS_NS;
         drawn.at_ns += SECOND_NS;
         drawn.victim_ns[0] += SECOND_NS;
         drawn.victim_ns[1] += SECOND_NS;
@@ -154,11 +158,39 @@ static struct plan draw_stopped(uint64_t seed)
     drawn.gap_ns = 2 * LOST_AFTER * SECOND_NS + draw(&drawing, SECOND_NS);
     drawn.late_ns = 1 + draw(&drawing, 2 * SECOND_NS); // so that the others are back before
     drawn.early = draw(&drawing, 4) == 0 ? 0 : 3 + (uint32_t)draw(&drawing, 4);
+    drawn.early_ns = 200 * MS_NS;
     for (uint32_t i = 0; i < 2; i++) {
         bool is_one = i == 0 || drawn.victims[i] > 0;
         drawn.victims[i] = is_one ? 1 + (uint32_t)draw(&drawing, 6) : 0;
         drawn.victim_ns[i] = drawn.at_ns + drawn.gap_ns - draw(&drawing, SECOND_NS);
     }
+    return drawn;
+}
+
+/* A worker is lost, and started again half a second later. When it asks to join, or is about to,
+ * the coordinator and another worker are killed at once. */
+static struct plan draw_joining(uint64_t seed)
+{
+    static const char *const modes[] = {"ring", "ps-sync", "ps-ssp:2", "ps-async"};
+    struct drawing drawing = {seed * 1000199};
+    struct plan drawn = draw_plan(seed);
+    uint64_t mode = draw(&drawing, 4);
+    drawn.shape.mode = modes[mode];
+    drawn.shape.order = NULL;
+    drawn.shape.workers = 4;
+    drawn.shape.servers = mode == 0 ? 0 : 2;
+    drawn.shape.is_apart = mode > 0;
+    drawn.shape.compute_ns = 8 * MS_NS + draw(&drawing, 2 * MS_NS);
+    drawn.shape.steps = 2 * STEPS;
+    drawn.restarts = 1 + (uint32_t)draw(&drawing, 4);
+    uint32_t first = mode == 0 ? 1 : 3;
+    uint64_t early = draw(&drawing, 4), other = (early + 1 + draw(&drawing, 3)) % 4;
+    drawn.early = first + (uint32_t)early;
+    drawn.early_ns = 200 * MS_NS + draw(&drawing, 100 * MS_NS);
+    drawn.at_ns = drawn.early_ns + 450 * MS_NS + draw(&drawing, 300 * MS_NS);
+    drawn.victims[0] = first + (uint32_t)other;
+    drawn.victims[1] = 0;
+    drawn.victim_ns[0] = drawn.at_ns + draw(&drawing, 10 * MS_NS);
     return drawn;
 }
 
@@ -242,7 +274,7 @@ static bool run(const struct plan *wanted)
     launcher.late_ns = plan.is_stopped ? 0 : plan.late_ns;
     launcher.return_after_ns = plan.gap_ns;
     if (plan.early > 0) {
-        kill_later(plan.early, 200 * MS_NS);
+        kill_later(plan.early, plan.early_ns);
     }
     world_at(plan.at_ns - 6 * MS_NS, look_whether_fair, NULL);
     plan_absence();
@@ -291,9 +323,16 @@ static void nobody_waits_for_members_that_end_while_the_coordinator_stands_still
     judge_all(draw_stopped, ABSENCES);
 }
 
+static void nobody_waits_for_one_that_asks_to_join_when_the_coordinator_is_lost(void **state)
+{
+    (void)state;
+    judge_all(draw_joining, SCENARIOS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_waits_for_one_that_asks_to_join_when_the_coordinator_is_lost),
         cmocka_unit_test(nobody_waits_for_members_that_end_with_the_coordinator),
         cmocka_unit_test(nobody_waits_for_members_that_end_while_the_coordinator_stands_still),
     };
