@@ -32,14 +32,22 @@ void staleness_add_all(struct staleness *staleness, const struct staleness *othe
     staleness_add_counts(staleness, other->counts, STALENESS_BINS, other->sum, other->max);
 }
 
+/* count * of / from, rounded. */
+static uint64_t scale(uint64_t count, uint32_t of, uint32_t from)
+{
+    return count / from * of + (count % from * of + from / 2) / from;
+}
+
 void staleness_scale(struct staleness *staleness, uint32_t of, uint32_t from)
 {
-    staleness->total = 0;
+    uint64_t before = 0, scaled_before = 0; // of all bins so far: rounded once
     for (uint32_t i = 0; i < STALENESS_BINS; i++) {
-        uint64_t scaled = (uint64_t)((double)staleness->counts[i] * of / from + 0.5);
-        staleness->counts[i] = scaled;
-        staleness->total += scaled;
+        before += staleness->counts[i];
+        uint64_t scaled = scale(before, of, from);
+        staleness->counts[i] = scaled - scaled_before;
+        scaled_before = scaled;
     }
+    staleness->total = scaled_before;
     staleness->sum *= (double)of / from;
 }
 

@@ -26,7 +26,8 @@ void staleness_add_counts(struct staleness *staleness, const uint64_t *counts, u
 void staleness_add_all(struct staleness *staleness, const struct staleness *other);
 
 /* Counts as often as `of` shards would have, of which each gradient counts once on each, and `from`
- * have: rounded. Neither is 0. */
+ * have. The counts of bins are rounded so that their total is not, if `from` divides it: it is as
+ * many times the gradients. Neither is 0. */
 void staleness_scale(struct staleness *staleness, uint32_t of, uint32_t from);
 
 /* Whether the last bin also counts larger values. */
