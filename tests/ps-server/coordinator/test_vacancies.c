@@ -64,6 +64,23 @@ static void a_worker_whose_connection_is_closed_is_replaced_in_every_mode(void *
     }
 }
 
+/* It was killed with the coordinator before this one, and the job may have been under way. */
+static void a_coordinator_that_is_here_again_does_not_say_that_the_job_has_not_begun(void **state)
+{
+    (void)state;
+    for (uint32_t restarts = 0; restarts < 2; restarts++) {
+        struct story story;
+        story_open(&story, "ring", 2, 0);
+        story.coordinator.restarts_before = restarts;
+        story_tell_end(&story, LAUNCHER_AGAIN, 1);
+        const char *said = story.transcript.last_error;
+        assert_int_equal(strstr(said, "; the job has not begun, and waits") != NULL, restarts == 0);
+        assert_int_equal(strstr(said, "; the coordinator has just begun again, and waits") != NULL,
+                         restarts == 1);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 /* What a process that is no member any more says counts for nothing. */
 static void a_worker_that_falls_silent_is_sent_away_and_replaced(void **state)
 {
@@ -389,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_whose_connection_is_closed_is_replaced_in_every_mode),
+        cmocka_unit_test(a_coordinator_that_is_here_again_does_not_say_that_the_job_has_not_begun),
         cmocka_unit_test(a_worker_that_falls_silent_is_sent_away_and_replaced),
         cmocka_unit_test(who_comes_for_a_place_whose_connection_is_closed_gets_it),
         cmocka_unit_test(who_comes_for_any_place_gets_one_whose_connection_is_closed),
