@@ -21,6 +21,9 @@ static bool was_counted(const struct server *server, uint32_t launch)
  * it. */
 static void note_loss(struct server *server, const struct launcher_news *news)
 {
+    if (news->launch == 0 || server->recorder == NULL) {
+        return;
+    }
     struct history_entry entry = {.lost_launch = news->launch,
                                   .workers_lost = server->coordinator.workers_lost};
     snprintf(entry.reason, sizeof(entry.reason), "%s", news->sentence);
@@ -37,8 +40,8 @@ static void take(struct server *server, struct launcher_news *news)
     }
     if (news->is_counted) {
         coordinator->workers_lost = lost;
-    } else if (news->kind == LAUNCHER_AGAIN && news->launch != 0 && server->recorder != NULL &&
-               coordinator->workers_lost > lost) {
+    } else if (news->kind == LAUNCHER_AGAIN && coordinator->workers_lost > lost) {
+        ended_note_counted(&server->ended, news);
         note_loss(server, news);
     }
 }

@@ -51,7 +51,8 @@ static void note(struct ended *ended, const struct launcher_news *news, enum end
         return;
     }
     bool is_lost = is_loss(kind), was_lost = is_loss(place->kind);
-    *place = (struct ended_place){kind, news->launch, news->is_counted};
+    bool is_counted = news->is_counted || (was_lost && place->is_counted);
+    *place = (struct ended_place){kind, news->launch, is_counted};
     ended->has_any = true;
     if (ended->sentence[0] == '\0' || (is_lost && !ended->says_lost)) {
         snprintf(ended->sentence, sizeof(ended->sentence), "%s", news->sentence);
@@ -141,6 +142,14 @@ bool ended_take(struct ended *ended, const struct returning *returning,
         return true;
     }
     return false;
+}
+
+void ended_note_counted(struct ended *ended, const struct launcher_news *news)
+{
+    struct ended_place *place = ended_place_of(ended, news->role, news->index);
+    if (place != NULL && place->launch == news->launch) {
+        place->is_counted = true;
+    }
 }
 
 /* Whether the member that has this number is back. */
@@ -275,11 +284,25 @@ static bool is_all_known(struct ended *ended, const struct job *own,
            are_running_back(ended, own, coordinator, role);
 }
 
-void ended_lose(struct ended *ended, struct coordinator *coordinator, const struct sender *lost,
-                uint64_t now_ms)
+/* Whether one of those that are lost is counted already. Each is found once. */
+static bool take_counted(struct ended *ended, enum member_role role)
+{
+    struct places places = places_of(ended, role);
+    for (uint32_t i = 0; i < places.count; i++) {
+        if (is_loss(places.list[i].kind) && places.list[i].is_counted) {
+            places.list[i].is_counted = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+void ended_lose(struct ended *ended, bool is_certain, struct coordinator *coordinator,
+                const struct sender *lost, uint64_t now_ms)
 {
     const struct ended_place *place = ended_place_of(ended, lost->role, lost->slot->number);
-    lost->slot->was_lost |= place != NULL && place->is_counted;
+    lost->slot->was_lost |=
+        is_certain ? place != NULL && place->is_counted : take_counted(ended, lost->role);
     generation_note_lost(coordinator, lost, now_ms);
 }
 
@@ -293,7 +316,7 @@ void ended_give_up(struct ended *ended, bool are_certain, struct coordinator *co
         bool is_here = at.slot != NULL && at.slot->state != SLOT_FREE && !at.slot->is_asked_back;
         if (at.slot != NULL && !is_here &&
             (has_ended(ended, role, at.slot) || (!are_certain && at.slot->state == SLOT_FREE))) {
-            ended_lose(ended, coordinator, &at, now_ms);
+            ended_lose(ended, are_certain, coordinator, &at, now_ms);
             *culprit = culprit->slot != NULL ? *culprit : at;
         }
     }

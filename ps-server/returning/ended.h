@@ -64,6 +64,9 @@ struct ended {
 bool ended_take(struct ended *ended, const struct returning *returning,
                 struct coordinator *coordinator, const struct launcher_news *news);
 
+/* The caller has applied the news, and the loss of a worker was counted by that. */
+void ended_note_counted(struct ended *ended, const struct launcher_news *news);
+
 /* Gives up those that are lost, once it is certain which they are. `own`: the job as the launcher
  * has started it. Call it at every turn. */
 void ended_judge(struct ended *ended, const struct returning *returning, const struct job *own,

@@ -44,7 +44,7 @@ static void leave_by_count(struct ended *ended, const struct job *own,
         if (at.slot->state == SLOT_FREE && given < listed) {
             at.slot->number = numbers[given++];
         } else if (at.slot->state == SLOT_FREE) {
-            ended_lose(ended, coordinator, &at, now_ms);
+            ended_lose(ended, false, coordinator, &at, now_ms);
             *culprit = culprit->slot != NULL ? *culprit : at;
         }
     }

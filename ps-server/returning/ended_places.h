@@ -29,9 +29,10 @@ bool ended_may_be_member(struct ended *ended, const struct coordinator *coordina
 /* How many of a role may be missing. */
 uint32_t ended_count_lost(struct ended *ended, enum member_role role);
 
-/* Gives a member up. The loss counts once, whichever coordinator has heard of it. */
-void ended_lose(struct ended *ended, struct coordinator *coordinator, const struct sender *lost,
-                uint64_t now_ms);
+/* Gives a member up. The loss counts once, whichever coordinator has heard of it: where numbers are
+ * not certain, as many places as there are such losses count no more. */
+void ended_lose(struct ended *ended, bool is_certain, struct coordinator *coordinator,
+                const struct sender *lost, uint64_t now_ms);
 
 /* Marks members of a role as gone: those that have ended, or, if numbers are not certain, all that
  * are not there. The first of them becomes *culprit, unless there is one. */

@@ -152,52 +152,11 @@ static void the_end_of_an_earlier_process_is_not_that_of_one_that_is_back(void *
     assert_int_equal(back.story.coordinator.workers_lost, 0);
 }
 
-/* The job had lost worker 1, so the others are left: 0 and 2 (and 3), in slots 0 and 1 (and 2). */
-static void begin_with(uint32_t left)
-{
-    comeback_end(&back);
-    memset(&back, 0, sizeof(back));
-    story_open(&back.story, "ring", left, 0);
-    back.story.job.on_loss = ON_LOSS_REDEAL;
-    back.story.job.min_workers = 1;
-    back.story.job.steps = 1000;
-    back.start = (struct wire_start){.all_reduce = ALL_REDUCE_RING, .bucket_bytes = 40};
-    back.back = (struct wire_back){.trained_ms = 4000};
-    const struct message first = comeback_say(&back, 0, 20);
-    assert_int_equal(
-        returning_generation(&first, &back.story.job, &comeback_past, NOW_MS, &back.generation),
-        STATUS_OK);
-    struct job own = back.story.job;
-    own.workers = left + 1;
-    returning_begin(&back.returning, &first, &own, &back.generation, &back.story.coordinator);
-}
-
-static void take_numbered(uint32_t slot, uint32_t number)
-{
-    struct message message = comeback_say(&back, slot, 20);
-    back.member.rank = number;
-    assert_true(comeback_hear(&back, 10 + slot, &message, NOW_MS));
-}
-
 static void judge_of_three(void)
 {
     struct job own = back.story.job;
     own.workers = COMEBACK_WORKERS;
     ended_judge(&ended, &back.returning, &own, &back.story.coordinator, NOW_MS);
-}
-
-static void after_an_earlier_loss_the_free_place_is_that_of_the_lost_one(void **state)
-{
-    (void)state;
-    begin_with(2);
-    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
-    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 0));
-    judge_of_three();
-    assert_int_equal(state_now(), COORDINATOR_GATHERING);
-    take_numbered(1, 2);
-    judge_of_three();
-    assert_int_equal(state_now(), COORDINATOR_RENEWING);
-    assert_int_equal(back.story.coordinator.membership.workers[0].state, SLOT_GONE);
 }
 
 /* The job goes on, and hears that worker 1 was killed. */
@@ -220,9 +179,9 @@ static void a_coordinator_that_was_away_knows_who_had_ended_before(void **state)
     (void)state;
     lose_while_it_trains(&training);
     coordinator_finish(&training.coordinator);
-    begin_with(2);
+    comeback_begin_without_one(&back, 2, NOW_MS);
     assert_true(hear(LAUNCHER_KILLED, ROLE_WORKER, 0));
-    take_numbered(1, 2);
+    comeback_take_numbered(&back, 1, 2, NOW_MS);
     judge_of_three();
     assert_int_equal(state_now(), COORDINATOR_RENEWING);
     assert_int_equal(back.story.coordinator.membership.workers[0].state, SLOT_GONE);
@@ -260,141 +219,11 @@ static void one_that_had_no_part_in_the_job_is_known_to_have_ended(void **state)
     ended_judge(&ended, &back.returning, &training.job, &training.coordinator, NOW_MS);
     assert_false(ended_take(&ended, &back.returning, &training.coordinator, &news));
     coordinator_finish(&training.coordinator);
-    begin_with(2);
+    comeback_begin_without_one(&back, 2, NOW_MS);
     assert_true(hear(LAUNCHER_KILLED, ROLE_WORKER, 0));
-    take_numbered(1, 2);
+    comeback_take_numbered(&back, 1, 2, NOW_MS);
     judge_of_three();
     assert_int_equal(state_now(), COORDINATOR_RENEWING);
-}
-
-/* Worker 0 is lost when it is back and worker 2 is not yet, so the next generation begins. Worker 3
- * has ended: nobody waits for it. Which place is whose was a guess until then. */
-static void a_generation_that_begins_before_has_places_for_those_that_run(void **state)
-{
-    (void)state;
-    begin_with(3);
-    struct coordinator *coordinator = &back.story.coordinator;
-    struct job own = back.story.job;
-    own.workers = 4;
-    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
-    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 3));
-    take_numbered(0, 0);
-    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
-    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
-    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
-    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
-    assert_int_equal(coordinator->membership.workers[1].number, 2);
-    assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
-    assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
-    assert_int_equal(coordinator->workers_lost, 2);
-}
-
-/* More places are free than members of the launcher are to come or have ended. */
-static void a_generation_that_begins_before_keeps_the_place_of_one_from_elsewhere(void **state)
-{
-    (void)state;
-    begin_with(3);
-    struct coordinator *coordinator = &back.story.coordinator;
-    struct job own = back.story.job;
-    own.workers = 4;
-    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
-    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 3));
-    take_numbered(0, 0);
-    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
-    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
-    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
-    assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
-    assert_int_equal(coordinator->membership.workers[2].state, SLOT_FREE);
-}
-
-/* The launcher has started worker 1 again, which asks for a place: the job has one for each rank.
- */
-static void ask_for_place(void)
-{
-    back.story.job.workers = 4;
-    (void)comeback_say(&back, 1, 0);
-    back.member.launch = 9;
-    const struct message join = {
-        .kind = MESSAGE_JOIN, .text = RINGSIDE_VERSION, .member = &back.member};
-    coordinator_receive(&back.story.coordinator, 30, &join, NOW_MS);
-}
-
-/* Worker 1 was started again since it was lost, and is no member: worker 0 is all that is missing.
- * Which numbers the places have is a guess until the others are back. */
-static void nobody_waits_for_one_that_asks_for_a_place(void **state)
-{
-    (void)state;
-    begin_with(2);
-    struct coordinator *coordinator = &back.story.coordinator;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 0));
-    ask_for_place();
-    take_numbered(1, 2);
-    judge_of_three();
-    assert_int_equal(state_now(), COORDINATOR_RENEWING);
-    assert_int_equal(coordinator->workers_lost, 1);
-    assert_int_equal(coordinator->membership.workers[0].state, SLOT_GONE);
-    assert_int_equal(coordinator->newcomers.count, 1);
-    assert_int_equal(coordinator->newcomers.list[0].number, 1);
-}
-
-/* It had no part in the job: the free place is that of a member that may still come. */
-static void one_that_has_asked_for_a_place_is_no_loss_when_it_ends(void **state)
-{
-    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, 9, "it was killed"};
-    (void)state;
-    begin_with(2);
-    ask_for_place();
-    take_numbered(1, 2);
-    assert_true(ended_take(&ended, &back.returning, &back.story.coordinator, &news));
-    assert_int_equal(back.story.coordinator.newcomers.count, 0);
-    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 0)); // and one has come by hand for it
-    judge_of_three();
-    assert_int_equal(state_now(), COORDINATOR_GATHERING);
-}
-
-/* Worker 1 has come by hand when the one before it was lost. The launcher starts its own again. */
-static void two_do_not_have_one_number(void **state)
-{
-    (void)state;
-    begin_with(2);
-    ask_for_place();
-    take_numbered(1, 1);
-    ask_for_place(); // once more
-    const struct transcript *transcript = &back.story.transcript;
-    assert_int_equal(transcript->sent[transcript->sent_count - 1].kind, MESSAGE_REFUSE);
-    assert_int_equal(transcript->sent[transcript->sent_count - 1].reason, STATUS_AGAIN);
-    assert_int_equal(transcript->sent[transcript->sent_count - 1].rank, 2);
-}
-
-/* Worker 0 is lost when it is back and worker 2 is not yet. Worker 1 has a place of its own soon.
- */
-static void a_generation_that_begins_before_has_one_place_for_one_that_asks(void **state)
-{
-    (void)state;
-    begin_with(3);
-    struct coordinator *coordinator = &back.story.coordinator;
-    struct job own = back.story.job;
-    own.workers = 4;
-    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 3));
-    take_numbered(0, 0);
-    ask_for_place();
-    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
-    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
-    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
-    assert_int_equal(coordinator->membership.workers[1].number, 2);
-    assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
-    assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
-}
-
-static void who_has_joined_from_elsewhere_may_still_come(void **state)
-{
-    (void)state;
-    begin_with(2);
-    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1)); // and another one has come for it
-    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 2));
-    take_numbered(0, 0);
-    judge_of_three();
-    assert_int_equal(state_now(), COORDINATOR_GATHERING);
 }
 
 /* They were told to join the next generation, and the coordinator was lost before it began. */
@@ -487,14 +316,6 @@ int main(void)
         ENDED_TEST(without_such_news_all_are_awaited),
         ENDED_TEST(what_comes_before_the_first_is_back_is_kept),
         ENDED_TEST(the_end_of_an_earlier_process_is_not_that_of_one_that_is_back),
-        ENDED_TEST(after_an_earlier_loss_the_free_place_is_that_of_the_lost_one),
-        ENDED_TEST(a_generation_that_begins_before_has_places_for_those_that_run),
-        ENDED_TEST(a_generation_that_begins_before_keeps_the_place_of_one_from_elsewhere),
-        ENDED_TEST(nobody_waits_for_one_that_asks_for_a_place),
-        ENDED_TEST(one_that_has_asked_for_a_place_is_no_loss_when_it_ends),
-        ENDED_TEST(two_do_not_have_one_number),
-        ENDED_TEST(a_generation_that_begins_before_has_one_place_for_one_that_asks),
-        ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
         ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
         ENDED_TEST(one_that_ends_before_the_others_are_back_is_done_without),
         ENDED_TEST(a_server_is_given_up_likewise),

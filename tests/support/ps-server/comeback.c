@@ -115,6 +115,32 @@ void comeback_end(struct comeback *back)
     generation_finish(&back->generation);
 }
 
+void comeback_begin_without_one(struct comeback *back, uint32_t left, uint64_t now_ms)
+{
+    comeback_end(back);
+    memset(back, 0, sizeof(*back));
+    story_open(&back->story, "ring", left, 0);
+    back->story.job.on_loss = ON_LOSS_REDEAL;
+    back->story.job.min_workers = 1;
+    back->story.job.steps = 1000;
+    back->start = (struct wire_start){.all_reduce = ALL_REDUCE_RING, .bucket_bytes = 40};
+    back->back = (struct wire_back){.trained_ms = 4000};
+    const struct message first = comeback_say(back, 0, 20);
+    assert_int_equal(
+        returning_generation(&first, &back->story.job, &comeback_past, now_ms, &back->generation),
+        STATUS_OK);
+    struct job own = back->story.job;
+    own.workers = left + 1;
+    returning_begin(&back->returning, &first, &own, &back->generation, &back->story.coordinator);
+}
+
+void comeback_take_numbered(struct comeback *back, uint32_t slot, uint32_t number, uint64_t now_ms)
+{
+    struct message message = comeback_say(back, slot, 20);
+    back->member.rank = number;
+    assert_true(comeback_hear(back, 10 + slot, &message, now_ms));
+}
+
 uint32_t comeback_count_sent(const struct comeback *back, enum message_kind kind)
 {
     uint32_t count = 0;

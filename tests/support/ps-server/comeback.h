@@ -31,6 +31,13 @@ struct message comeback_say(struct comeback *back, uint32_t rank, uint64_t step)
 void comeback_begin_in(struct comeback *back, const char *mode, uint32_t servers, uint64_t now_ms);
 void comeback_begin(struct comeback *back, uint64_t now_ms);
 
+/* The same of a job that had lost worker 1, so the others are left: 0 and 2 (and 3), in slots 0 and
+ * 1 (and 2). */
+void comeback_begin_without_one(struct comeback *back, uint32_t left, uint64_t now_ms);
+
+/* One of those comes back to its slot, and says its number. */
+void comeback_take_numbered(struct comeback *back, uint32_t slot, uint32_t number, uint64_t now_ms);
+
 /* One that joins anew, of a job with servers. */
 bool comeback_take_anew(struct comeback *back, enum member_role role, uint32_t rank, uint64_t peer);
 

@@ -1,0 +1,246 @@
+/* Tests of members that have ended where the job had lost one before: nobody knows whose a place is
+ * until its member is back. */
+#include "ps-server/returning/ended.h"
+#include "tests/support/ps-server/comeback.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+#define NOW_MS 100
+
+static struct comeback back;
+static struct ended ended;
+
+/* Whether the news concerned those that come back. */
+static bool hear(enum launcher_news_kind kind, enum member_role role, uint32_t number)
+{
+    const struct launcher_news news = {kind, role, number, 0, "it was killed"};
+    return ended_take(&ended, &back.returning, &back.story.coordinator, &news);
+}
+
+static enum coordinator_state state_now(void)
+{
+    return back.story.coordinator.state;
+}
+
+/* Workers 0, 1 and 2 of a ring, and a coordinator to which they come back. */
+static int begin_ring(void **state)
+{
+    (void)state;
+    memset(&ended, 0, sizeof(ended));
+    comeback_begin(&back, NOW_MS);
+    return 0;
+}
+
+static int end_comeback(void **state)
+{
+    (void)state;
+    comeback_end(&back);
+    return 0;
+}
+
+static void judge_of_three(void)
+{
+    struct job own = back.story.job;
+    own.workers = COMEBACK_WORKERS;
+    ended_judge(&ended, &back.returning, &own, &back.story.coordinator, NOW_MS);
+}
+
+static void after_an_earlier_loss_the_free_place_is_that_of_the_lost_one(void **state)
+{
+    (void)state;
+    comeback_begin_without_one(&back, 2, NOW_MS);
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
+    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 0));
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    comeback_take_numbered(&back, 1, 2, NOW_MS);
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(back.story.coordinator.membership.workers[0].state, SLOT_GONE);
+}
+
+/* Worker 0 is lost when it is back and worker 2 is not yet, so the next generation begins. Worker 3
+ * has ended: nobody waits for it. Which place is whose was a guess until then. */
+static void a_generation_that_begins_before_has_places_for_those_that_run(void **state)
+{
+    (void)state;
+    comeback_begin_without_one(&back, 3, NOW_MS);
+    struct coordinator *coordinator = &back.story.coordinator;
+    struct job own = back.story.job;
+    own.workers = 4;
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
+    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 3));
+    comeback_take_numbered(&back, 0, 0, NOW_MS);
+    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
+    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
+    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
+    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
+    assert_int_equal(coordinator->membership.workers[1].number, 2);
+    assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
+    assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
+    assert_int_equal(coordinator->workers_lost, 2);
+}
+
+/* More places are free than members of the launcher are to come or have ended. */
+static void a_generation_that_begins_before_keeps_the_place_of_one_from_elsewhere(void **state)
+{
+    (void)state;
+    comeback_begin_without_one(&back, 3, NOW_MS);
+    struct coordinator *coordinator = &back.story.coordinator;
+    struct job own = back.story.job;
+    own.workers = 4;
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 3));
+    comeback_take_numbered(&back, 0, 0, NOW_MS);
+    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
+    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
+    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
+    assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
+    assert_int_equal(coordinator->membership.workers[2].state, SLOT_FREE);
+}
+
+/* The launcher has started worker 1 again, which asks for a place: the job has one for each rank.
+ */
+static void ask_for_place(void)
+{
+    back.story.job.workers = 4;
+    (void)comeback_say(&back, 1, 0);
+    back.member.launch = 9;
+    const struct message join = {
+        .kind = MESSAGE_JOIN, .text = RINGSIDE_VERSION, .member = &back.member};
+    coordinator_receive(&back.story.coordinator, 30, &join, NOW_MS);
+}
+
+/* Worker 1 was started again since it was lost, and is no member: worker 0 is all that is missing.
+ * Which numbers the places have is a guess until the others are back. */
+static void nobody_waits_for_one_that_asks_for_a_place(void **state)
+{
+    (void)state;
+    comeback_begin_without_one(&back, 2, NOW_MS);
+    struct coordinator *coordinator = &back.story.coordinator;
+    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 0));
+    ask_for_place();
+    comeback_take_numbered(&back, 1, 2, NOW_MS);
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(coordinator->workers_lost, 1);
+    assert_int_equal(coordinator->membership.workers[0].state, SLOT_GONE);
+    assert_int_equal(coordinator->newcomers.count, 1);
+    assert_int_equal(coordinator->newcomers.list[0].number, 1);
+}
+
+/* It had no part in the job: the free place is that of a member that may still come. */
+static void one_that_has_asked_for_a_place_is_no_loss_when_it_ends(void **state)
+{
+    const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, 9, "it was killed"};
+    (void)state;
+    comeback_begin_without_one(&back, 2, NOW_MS);
+    ask_for_place();
+    comeback_take_numbered(&back, 1, 2, NOW_MS);
+    assert_true(ended_take(&ended, &back.returning, &back.story.coordinator, &news));
+    assert_int_equal(back.story.coordinator.newcomers.count, 0);
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 0)); // and one has come by hand for it
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+}
+
+/* Worker 1 has come by hand when the one before it was lost. The launcher starts its own again. */
+static void two_do_not_have_one_number(void **state)
+{
+    (void)state;
+    comeback_begin_without_one(&back, 2, NOW_MS);
+    ask_for_place();
+    comeback_take_numbered(&back, 1, 1, NOW_MS);
+    ask_for_place(); // once more
+    const struct transcript *transcript = &back.story.transcript;
+    assert_int_equal(transcript->sent[transcript->sent_count - 1].kind, MESSAGE_REFUSE);
+    assert_int_equal(transcript->sent[transcript->sent_count - 1].reason, STATUS_AGAIN);
+    assert_int_equal(transcript->sent[transcript->sent_count - 1].rank, 2);
+}
+
+/* Worker 0 is lost when it is back and worker 2 is not yet. Worker 1 has a place of its own soon.
+ */
+static void a_generation_that_begins_before_has_one_place_for_one_that_asks(void **state)
+{
+    (void)state;
+    comeback_begin_without_one(&back, 3, NOW_MS);
+    struct coordinator *coordinator = &back.story.coordinator;
+    struct job own = back.story.job;
+    own.workers = 4;
+    assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 3));
+    comeback_take_numbered(&back, 0, 0, NOW_MS);
+    ask_for_place();
+    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
+    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
+    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
+    assert_int_equal(coordinator->membership.workers[1].number, 2);
+    assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
+    assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
+}
+
+static void who_has_joined_from_elsewhere_may_still_come(void **state)
+{
+    (void)state;
+    comeback_begin_without_one(&back, 2, NOW_MS);
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1)); // and another one has come for it
+    assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 2));
+    comeback_take_numbered(&back, 0, 0, NOW_MS);
+    judge_of_three();
+    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+}
+
+/* The job had lost worker 1, which was counted; then worker 0, or 2, with the coordinator. The next
+ * one hears of that before anybody is back, and that the process was killed, too, which was started
+ * in its place. */
+static void one_whose_place_was_free_before_the_others_were_back_counts_once(void **state)
+{
+    (void)state;
+    for (uint32_t lost = 0; lost <= 2; lost += 2) {
+        const struct launcher_news again = {LAUNCHER_AGAIN, ROLE_WORKER, lost, 5, "it was killed"};
+        struct story fresh;
+        story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
+        fresh.coordinator.workers_lost = 1;
+        assert_false(ended_take(&ended, &back.returning, &fresh.coordinator, &again));
+        launcher_news_apply(&again, &fresh.coordinator, NOW_MS);
+        assert_int_equal(fresh.coordinator.workers_lost, 2);
+        ended_note_counted(&ended, &again);
+        const struct launcher_news next = {LAUNCHER_AGAIN, ROLE_WORKER, lost, 6, "so was the next"};
+        assert_false(ended_take(&ended, &back.returning, &fresh.coordinator, &next));
+        launcher_news_apply(&next, &fresh.coordinator, NOW_MS);
+        assert_int_equal(fresh.coordinator.workers_lost, 2);
+        comeback_begin_without_one(&back, 2, NOW_MS);
+        back.story.coordinator.workers_lost = fresh.coordinator.workers_lost; // see server_return
+        coordinator_finish(&fresh.coordinator);
+        assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
+        comeback_take_numbered(&back, lost == 0 ? 1 : 0, 2 - lost, NOW_MS);
+        judge_of_three();
+        assert_int_equal(state_now(), COORDINATOR_RENEWING);
+        assert_int_equal(back.story.coordinator.workers_lost, 2);
+        memset(&ended, 0, sizeof(ended));
+    }
+}
+
+#define ENDED_TEST(function) cmocka_unit_test_setup_teardown(function, begin_ring, end_comeback)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ENDED_TEST(after_an_earlier_loss_the_free_place_is_that_of_the_lost_one),
+        ENDED_TEST(a_generation_that_begins_before_has_places_for_those_that_run),
+        ENDED_TEST(a_generation_that_begins_before_keeps_the_place_of_one_from_elsewhere),
+        ENDED_TEST(nobody_waits_for_one_that_asks_for_a_place),
+        ENDED_TEST(one_that_has_asked_for_a_place_is_no_loss_when_it_ends),
+        ENDED_TEST(two_do_not_have_one_number),
+        ENDED_TEST(a_generation_that_begins_before_has_one_place_for_one_that_asks),
+        ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
+        ENDED_TEST(one_whose_place_was_free_before_the_others_were_back_counts_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
