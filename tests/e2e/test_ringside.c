@@ -130,8 +130,8 @@ static void check_contract(const json_t *summary)
     assert_true(json_is_array(epochs));
     json_array_foreach(epochs, index, epoch)
     {
-        CHECK_KEYS(epoch, "epoch", "train_loss", "test_loss", "test_accuracy", "seconds",
-                   "images_per_second");
+        CHECK_KEYS(epoch, "epoch", "train_loss", "test_loss", "test_accuracy", "test_images",
+                   "seconds", "images_per_second");
     }
 }
 
