@@ -96,39 +96,41 @@ static uint32_t count_periods(const struct coordinator *coordinator, uint64_t st
     return period > 0 ? (uint32_t)(step / period) : 0;
 }
 
-/* Whether a period can be closed, as nobody makes it again: all workers have reported it, or some
- * have. An evaluation is then one of their parts of the test set. One that decides whether the
- * target was reached has to be whole. */
+/* Whether a period can be closed with what workers have reported: all have, or some have. If an
+ * evaluation decides whether the target accuracy was reached, all have to have reported it. */
 static bool can_close(const struct coordinator *coordinator, uint32_t index)
 {
     const struct results *results = &coordinator->results;
-    if (index >= results->period_count || results_period_is_complete(results, index)) {
-        return index < results->period_count;
+    if (index >= results->period_count) {
+        return false;
+    }
+    if (results_period_is_complete(results, index)) {
+        return true;
     }
     const struct results_period *period = &results->periods[index];
-    bool is_evaluated = coordinator->job->eval != EVALUATION_EPOCH ||
-                        (period->test_images > 0 && coordinator->job->target_accuracy <= 0);
-    return period->images > 0 && is_evaluated;
+    bool may_lack = coordinator->job->eval != EVALUATION_EPOCH ||
+                    (period->test_images > 0 && coordinator->job->target_accuracy <= 0);
+    return period->images > 0 && may_lack;
 }
 
-/* Whether a period that has just ended is evaluated once more, as that takes one step alone. */
-static bool has_just_ended(const struct coordinator *coordinator, uint32_t index, uint64_t step)
+/* Whether a period ends at this step, and some worker has not reported its evaluation. It is made
+ * again even if the period can be closed, as that takes only one step. */
+static bool is_incomplete_at(const struct coordinator *coordinator, uint32_t index, uint64_t step)
 {
     return coordinator->job->eval == EVALUATION_EPOCH &&
            !results_period_is_complete(&coordinator->results, index) &&
            phases_period_end(coordinator->job, coordinator->train_samples, index) == step;
 }
 
-/* The step that all servers have the gradients of, or the one before the end of the first period
- * that cannot be closed: it is evaluated once more. Servers pass over the gradients of that step.
- */
+/* The step that all servers have the gradients of, or, where an evaluation is made again, the one
+ * before it. Servers then pass over the gradients that they have had since. */
 static uint64_t find_step(const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
     uint64_t step = coordinator->in_place.least_gradients / job->workers;
     uint32_t count = count_periods(coordinator, step);
     for (uint32_t i = 0; i < count; i++) {
-        if (!can_close(coordinator, i) || has_just_ended(coordinator, i, step)) {
+        if (!can_close(coordinator, i) || is_incomplete_at(coordinator, i, step)) {
             return phases_period_end(job, coordinator->train_samples, i) - 1;
         }
     }

@@ -15,11 +15,11 @@
  * the last copy. Errors of compressed gradients would be added twice or never, so jobs with
  * --compress go on from a copy.
  *
- * Workers report each period, with what their part of the test set gave, and the parameters of that
- * mark are no more. So a period that some have not reported is closed with what the others have:
- * its evaluation is one of fewer images. It is made again, and the generation begins a step before
- * its end, if that is the step where all are, if nobody has reported it, or if it decides whether
- * the target accuracy was reached. */
+ * Each worker reports each period, with the result of its part of the test set. Nobody has the
+ * parameters of that mark any more. So a period that some workers have not reported is closed with
+ * what the others have reported, and its evaluation is one of fewer images. It is made again
+ * instead, and the generation begins a step before its end, if that end is the step S, if nobody
+ * has reported the period, or if its evaluation decides whether the target accuracy was reached. */
 #ifndef PS_SERVER_COORDINATOR_IN_PLACE_H
 #define PS_SERVER_COORDINATOR_IN_PLACE_H
 
