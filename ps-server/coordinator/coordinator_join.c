@@ -129,7 +129,8 @@ bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost
     }
     coordinator->workers_lost += lost->role == ROLE_WORKER && lost->slot->state != SLOT_GONE;
     snprintf(coordinator->vacated, sizeof(coordinator->vacated), "%s", sentence);
-    // One that is here again does not know yet whether the job had begun: nobody has come back.
+    // A coordinator that was started again does not know whether the job had begun until somebody
+    // comes back.
     coordinator_port_say(&coordinator->port, true,
                          "%s; the %s, and waits for another process in its place", sentence,
                          coordinator->restarts_before > 0 ? "coordinator has just begun again"

@@ -67,11 +67,11 @@ bool newcomers_share_start(const struct newcomers *newcomers, const struct wire_
 /* Whether a newcomer has the number. */
 static bool is_given(const struct newcomers *newcomers, uint32_t number)
 {
-    bool is_given = false;
+    bool has_any = false;
     for (uint32_t i = 0; i < newcomers->count; i++) {
-        is_given |= newcomers->list[i].number == number;
+        has_any |= newcomers->list[i].number == number;
     }
-    return is_given;
+    return has_any;
 }
 
 static bool is_taken(const struct coordinator *coordinator, uint32_t number)
@@ -91,9 +91,9 @@ static uint32_t lowest_number(const struct coordinator *coordinator)
     return number;
 }
 
-/* Whether a launcher's process keeps the number that it asks for. The one before it with that
- * number has ended. So while members come back, a free place is not that of one who has it, though
- * its number is guessed to be the same. */
+/* Whether a launcher's process keeps the number that it asks for, though a free place has the same
+ * number. While members come back, the numbers of free places are guesses. The process that had
+ * this number before has ended, so the place is another member's. */
 static bool keeps_number(const struct coordinator *coordinator, const struct wire_member *member)
 {
     const struct slot *slot =
@@ -108,11 +108,15 @@ static bool keeps_number(const struct coordinator *coordinator, const struct wir
 static bool pick_number(const struct coordinator *coordinator, const struct wire_member *member,
                         uint32_t *ret_number)
 {
-    uint32_t number = member->has_rank ? member->rank : 0;
+    uint32_t asked = member->has_rank ? member->rank : 0;
     bool is_free =
-        !is_taken(coordinator, number) || (member->has_rank && keeps_number(coordinator, member));
-    *ret_number = number < JOB_WORKERS_MAX && is_free ? number : lowest_number(coordinator);
-    return *ret_number < JOB_WORKERS_MAX;
+        !is_taken(coordinator, asked) || (member->has_rank && keeps_number(coordinator, member));
+    uint32_t number = asked < JOB_WORKERS_MAX && is_free ? asked : lowest_number(coordinator);
+    if (number == JOB_WORKERS_MAX) {
+        return false;
+    }
+    *ret_number = number;
+    return true;
 }
 
 void newcomers_leave_number(struct coordinator *coordinator, uint32_t number)

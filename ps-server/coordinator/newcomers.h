@@ -48,14 +48,14 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
 /* Whether the peer is one of them. */
 bool newcomers_have(const struct newcomers *newcomers, uint64_t peer);
 
-/* Whether one of those that a launcher has started has the number. It is no member. */
+/* Whether a newcomer that a launcher has started has the number. */
 bool newcomers_have_number(const struct newcomers *newcomers, uint32_t number);
 
-/* Whether this start of a launcher is one of them; 0 is none. */
+/* Whether one of them is the process of this start of a launcher; never for 0. */
 bool newcomers_have_launch(const struct newcomers *newcomers, uint32_t launch);
 
-/* A member is back that has the number: who was given it meanwhile gets another one, and is told so
- * when it asks again. */
+/* Gives another number to a newcomer that has this one, as a member with the number is back. The
+ * newcomer is told so when it asks again. */
 void newcomers_leave_number(struct coordinator *coordinator, uint32_t number);
 
 /* Whether another process has asked with the number of the same start of a launcher. */
