@@ -40,14 +40,14 @@ static uint64_t scale(uint64_t count, uint32_t of, uint32_t from)
 
 void staleness_scale(struct staleness *staleness, uint32_t of, uint32_t from)
 {
-    uint64_t before = 0, scaled_before = 0; // of all bins so far: rounded once
+    uint64_t total = 0, scaled_total = 0; // of the bins so far, so that errors do not add up
     for (uint32_t i = 0; i < STALENESS_BINS; i++) {
-        before += staleness->counts[i];
-        uint64_t scaled = scale(before, of, from);
-        staleness->counts[i] = scaled - scaled_before;
-        scaled_before = scaled;
+        total += staleness->counts[i];
+        uint64_t scaled = scale(total, of, from);
+        staleness->counts[i] = scaled - scaled_total;
+        scaled_total = scaled;
     }
-    staleness->total = scaled_before;
+    staleness->total = scaled_total;
     staleness->sum *= (double)of / from;
 }
 

@@ -25,9 +25,9 @@ void staleness_add_counts(struct staleness *staleness, const uint64_t *counts, u
                           double sum, uint64_t max);
 void staleness_add_all(struct staleness *staleness, const struct staleness *other);
 
-/* Counts as often as `of` shards would have, of which each gradient counts once on each, and `from`
- * have. The counts of bins are rounded so that their total is not, if `from` divides it: it is as
- * many times the gradients. Neither is 0. */
+/* Turns the counts of `from` shards into those of `of` shards. Each gradient counts once on each
+ * shard. The counts of bins are rounded, but their total is exact where `from` divides it. Neither
+ * number is 0. */
 void staleness_scale(struct staleness *staleness, uint32_t of, uint32_t from);
 
 /* Whether the last bin also counts larger values. */

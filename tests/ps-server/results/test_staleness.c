@@ -50,8 +50,9 @@ static void counts_of_more_shards_become_those_of_fewer(void **state)
     assert_true(staleness.sum > 162.66 && staleness.sum < 162.67); // 244 * 2 / 3
 }
 
-/* Six gradients, in nine bins: two in each, which would be 4/3 of two shards. */
-static void their_total_is_exact_where_each_gradient_counts_on_every_shard(void **state)
+/* Six gradients on three shards: 18 counts, two in each of nine bins. On two shards they are 12, so
+ * each bin would have 4/3. */
+static void the_total_is_exact_where_each_gradient_counts_on_every_shard(void **state)
 {
     (void)state;
     struct staleness staleness = {0};
@@ -62,7 +63,7 @@ static void their_total_is_exact_where_each_gradient_counts_on_every_shard(void 
     assert_int_equal(staleness.total, 12);
     uint64_t total = 0;
     for (uint32_t i = 0; i < STALENESS_BINS; i++) {
-        uint64_t most = i < 9 ? 2 : 0, least = i < 9 ? 1 : 0; // 4/3
+        uint64_t most = i < 9 ? 2 : 0, least = i < 9 ? 1 : 0;
         assert_in_range(staleness.counts[i], least, most);
         total += staleness.counts[i];
     }
@@ -77,7 +78,7 @@ int main(void)
         cmocka_unit_test(counts_mean_and_maximum_are_those_of_what_was_added),
         cmocka_unit_test(what_is_beyond_the_last_bin_is_counted_in_it),
         cmocka_unit_test(counts_of_more_shards_become_those_of_fewer),
-        cmocka_unit_test(their_total_is_exact_where_each_gradient_counts_on_every_shard),
+        cmocka_unit_test(the_total_is_exact_where_each_gradient_counts_on_every_shard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
