@@ -228,8 +228,9 @@ bool ended_may_be_member(struct ended *ended, const struct coordinator *coordina
                          enum member_role role, uint32_t number)
 {
     const struct ended_place *place = ended_place_of(ended, role, number);
-    bool asks = role == ROLE_WORKER && newcomers_have_number(&coordinator->newcomers, number);
-    return (place == NULL || place->kind == ENDED_NOT) && !asks;
+    bool is_newcomer =
+        role == ROLE_WORKER && newcomers_have_number(&coordinator->newcomers, number);
+    return (place == NULL || place->kind == ENDED_NOT) && !is_newcomer;
 }
 
 /* Whether all processes of the launcher that run are back, but for those that have no part in the
@@ -284,7 +285,8 @@ static bool is_all_known(struct ended *ended, const struct job *own,
            are_running_back(ended, own, coordinator, role);
 }
 
-/* Whether one of those that are lost is counted already. Each is found once. */
+/* Takes one of the lost whose loss was counted before; it is not found again. False: none is left.
+ */
 static bool take_counted(struct ended *ended, enum member_role role)
 {
     struct places places = places_of(ended, role);
@@ -297,12 +299,12 @@ static bool take_counted(struct ended *ended, enum member_role role)
     return false;
 }
 
-void ended_lose(struct ended *ended, bool is_certain, struct coordinator *coordinator,
+void ended_lose(struct ended *ended, bool are_certain, struct coordinator *coordinator,
                 const struct sender *lost, uint64_t now_ms)
 {
     const struct ended_place *place = ended_place_of(ended, lost->role, lost->slot->number);
     lost->slot->was_lost |=
-        is_certain ? place != NULL && place->is_counted : take_counted(ended, lost->role);
+        are_certain ? place != NULL && place->is_counted : take_counted(ended, lost->role);
     generation_note_lost(coordinator, lost, now_ms);
 }
 

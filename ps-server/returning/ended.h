@@ -12,8 +12,8 @@
  * Once all of the launcher's processes that run are back, the slots that are still free are those
  * of LOST members, if there are no more free slots than LOST members. If there are more, a member
  * may come back that the launcher does not know (`ringside join`). The coordinator waits for it, as
- * ever (--lost-after). One that the launcher has started in the place of a lost one, and that asks
- * for a place (newcomers.h), is none that may come back.
+ * ever (--lost-after). A process that the launcher has started in the place of a lost one, and that
+ * asks for a place (newcomers.h), is no member, and nobody waits for it.
  *
  * Members that were about to begin the next generation come by JOIN, as to a job that begins. Then
  * only LOST and OVER tell the coordinator that the job has begun. Once all of the launcher's
@@ -64,7 +64,7 @@ struct ended {
 bool ended_take(struct ended *ended, const struct returning *returning,
                 struct coordinator *coordinator, const struct launcher_news *news);
 
-/* The caller has applied the news, and the loss of a worker was counted by that. */
+/* Notes that the coordinator has counted a lost worker because of the news: once is enough. */
 void ended_note_counted(struct ended *ended, const struct launcher_news *news);
 
 /* Gives up those that are lost, once it is certain which they are. `own`: the job as the launcher

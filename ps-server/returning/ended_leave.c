@@ -3,8 +3,8 @@
 #include "ps-server/returning/ended.h"
 #include "ps-server/returning/ended_places.h"
 
-/* The next number, from this one on, of a process of the launcher that runs and has not come: none
- * that asks for a place. Behind the last one if there is none. */
+/* The next number, from this one on, of a process of the launcher that may be a member and has not
+ * come. Behind the last one if there is none. */
 static uint32_t next_missing(struct ended *ended, const struct job *own,
                              const struct coordinator *coordinator, enum member_role role,
                              uint32_t number)
