@@ -44,8 +44,8 @@ static void say_place(struct line *line, const struct coordinator *coordinator, 
 }
 
 /* A race that has lost a worker may lack its part of the test set. */
-static void say_fewer(struct line *line, const struct coordinator *coordinator,
-                      const struct results_period *of)
+static void say_part(struct line *line, const struct coordinator *coordinator,
+                     const struct results_period *of)
 {
     if (of->test_images < coordinator->test_samples && !job_is_external(coordinator->job)) {
         say(line, " (%llu of %llu images)", (unsigned long long)of->test_images,
@@ -75,7 +75,7 @@ void period_line_format(const struct coordinator *coordinator, uint32_t period,
     if (of->test_images > 0) {
         say(&line, "%stest accuracy %.2f %%", separator,
             100 * results_accuracy(&coordinator->results, period));
-        say_fewer(&line, coordinator, of);
+        say_part(&line, coordinator, of);
         separator = ", ";
     }
     if (has_images) {

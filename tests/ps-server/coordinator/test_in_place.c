@@ -2,6 +2,7 @@
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/generation.h"
+#include "ps-server/record/period_line.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
@@ -228,7 +229,7 @@ static void jobs_whose_bits_follow_from_copies_go_on_from_one(void **state)
     assert_false(are_asked(&story));
 }
 
-/* Ten steps of four images, and an evaluation of so many. */
+/* Ten steps of four images, and an evaluation of `test_images`, half of them right. */
 static void report_period(struct story *story, uint32_t rank, uint64_t period, uint64_t test_images)
 {
     const struct wire_report report = {.closes_period = true,
@@ -244,8 +245,10 @@ static void report_period(struct story *story, uint32_t rank, uint64_t period, u
                (struct message){.kind = MESSAGE_REPORT, .rank = rank, .report = &report}, 500);
 }
 
-/* A race of which some workers have reported the first period, and then one is lost. */
-static void open_evaluation(struct story *story, uint32_t reports, double target_accuracy)
+/* A race loses worker 2 when some workers have reported the first period, which ends at step 10.
+ * Servers have at least so many gradients, three for each step. */
+static void open_evaluation(struct story *story, uint32_t reports, uint64_t gradients,
+                            double target_accuracy)
 {
     open_job(story, "ps-async");
     story->job.target_accuracy = target_accuracy;
@@ -255,8 +258,8 @@ static void open_evaluation(struct story *story, uint32_t reports, double target
     }
     lose(story, ROLE_WORKER, 2);
     (void)awaits(story, LOST_MS);
-    answer(story, 0, 37);
-    answer(story, 1, 39);
+    answer(story, 0, gradients);
+    answer(story, 1, gradients + 2);
 }
 
 /* Two of three workers have evaluated their parts. */
@@ -264,24 +267,27 @@ static void an_evaluation_lacks_the_part_of_a_worker_that_has_not_reported_it(vo
 {
     (void)state;
     struct story story;
-    open_evaluation(&story, WORKERS - 1, 0);
+    char line[PERIOD_LINE_BYTES];
+    open_evaluation(&story, WORKERS - 1, 37, 0);
+    story.coordinator.test_samples = 3 * 8;
     assert_int_equal(in_place_step(&story.coordinator), 12);
     in_place_describe(&story.coordinator, 12);
     const struct results *results = &story.coordinator.results;
     assert_true(results_period_is_complete(results, 0));
     assert_int_equal(results->periods[0].test_images, 2 * 8);
+    period_line_format(&story.coordinator, 0, line);
+    assert_non_null(strstr(line, "test accuracy 50.00 % (16 of 24 images)"));
     assert_true(results_accuracy(results, 0) == 0.5);
     assert_int_equal(results->periods[0].images, 10 * 4 * WORKERS);
     assert_int_equal(story.transcript.period_count, 1);
     coordinator_finish(&story.coordinator);
 }
 
-/* 12 steps are over, and the evaluation behind the tenth is to be made. */
 static void an_evaluation_that_nobody_has_reported_is_made_again(void **state)
 {
     (void)state;
     struct story story;
-    open_evaluation(&story, 0, 0);
+    open_evaluation(&story, 0, 37, 0);
     assert_int_equal(in_place_step(&story.coordinator), 9);
     in_place_describe(&story.coordinator, 9);
     assert_int_equal(story.coordinator.results.period_count, 0);
@@ -289,19 +295,11 @@ static void an_evaluation_that_nobody_has_reported_is_made_again(void **state)
     coordinator_finish(&story.coordinator);
 }
 
-/* All have ten steps, and two of three have evaluated them. */
 static void an_evaluation_at_the_step_where_all_are_is_made_again(void **state)
 {
     (void)state;
     struct story story;
-    open_job(&story, "ps-async");
-    train(&story);
-    report_period(&story, 0, 0, 8);
-    report_period(&story, 1, 0, 8);
-    lose(&story, ROLE_WORKER, 2);
-    (void)awaits(&story, LOST_MS);
-    answer(&story, 0, 31);
-    answer(&story, 1, 33);
+    open_evaluation(&story, WORKERS - 1, 31, 0);
     assert_int_equal(in_place_step(&story.coordinator), 9);
     coordinator_finish(&story.coordinator);
 }
@@ -310,12 +308,11 @@ static void an_evaluation_that_decides_is_made_by_all_workers(void **state)
 {
     (void)state;
     struct story story;
-    open_evaluation(&story, WORKERS - 1, 0.9);
-    assert_int_equal(in_place_step(&story.coordinator), 9);
-    coordinator_finish(&story.coordinator);
-    open_evaluation(&story, WORKERS, 0.9);
-    assert_int_equal(in_place_step(&story.coordinator), 12);
-    coordinator_finish(&story.coordinator);
+    for (uint32_t reports = WORKERS - 1; reports <= WORKERS; reports++) {
+        open_evaluation(&story, reports, 37, 0.9);
+        assert_int_equal(in_place_step(&story.coordinator), reports == WORKERS ? 12 : 9);
+        coordinator_finish(&story.coordinator);
+    }
 }
 
 /* Two of three workers have reported it: the third one's images count as the others' do. */
