@@ -47,8 +47,8 @@ struct plan {
     bool is_stopped;        // it is stopped instead, and goes on after that
     uint32_t victims[2];    // numbers in the cluster; 0: nobody else
     uint64_t victim_ns[2];  // when they are killed
-    uint32_t early;         // a worker that is lost before; 0: none is
-    uint64_t early_ns;      // when
+    uint32_t early;         // a worker that is killed before all this; 0: none is
+    uint64_t early_ns;      // when it is killed
     uint32_t restarts;
     uint64_t late_ns; // that what the launcher says is on its way
 };
@@ -83,7 +83,7 @@ static void look_whether_fair(void *data)
     for (uint32_t i = 0; i < plan.shape.workers; i++) {
         const struct sim_worker *worker = &cluster.trainings[i];
         bool is_killed = cluster.workers[i]->is_killed;
-        bool is_early = plan.early == job_ps_count(&cluster.job) + i; // or was, and is back
+        bool is_early = plan.early == job_ps_count(&cluster.job) + i; // it may be back by now
         is_fair = is_fair && (is_killed || is_early || (worker->step > 0 && !worker->is_over));
     }
 }
@@ -212,7 +212,7 @@ static void judge(uint64_t ended_ns)
     if (ended_ns > plan.at_ns + plan.gap_ns + END_NS) {
         story_fail(plan.seed, "somebody has waited for who had ended");
     }
-    // Here no file tells a coordinator of what the one before it had counted.
+    // The coordinator before had counted the early loss, and no file here tells the next one of it.
     uint32_t most = workers_killed - (plan.early > 0 && !plan.is_stopped);
     if (cluster.workers_lost > most) {
         story_fail(plan.seed, "%u workers are lost, of %u", cluster.workers_lost, most);

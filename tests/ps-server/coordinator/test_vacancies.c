@@ -64,7 +64,7 @@ static void a_worker_whose_connection_is_closed_is_replaced_in_every_mode(void *
     }
 }
 
-/* It was killed with the coordinator before this one, and the job may have been under way. */
+/* The worker was killed with the coordinator before this one, and the job may have begun. */
 static void a_coordinator_that_is_here_again_does_not_say_that_the_job_has_not_begun(void **state)
 {
     (void)state;

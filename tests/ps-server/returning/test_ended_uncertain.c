@@ -52,6 +52,19 @@ static void judge_of_three(void)
     ended_judge(&ended, &back.returning, &own, &back.story.coordinator, NOW_MS);
 }
 
+/* The launcher has started four workers. Worker 0 is lost when it is back and worker 2 is not yet,
+ * so the next generation begins. */
+static void begin_next_before_all_are_back(void)
+{
+    struct coordinator *coordinator = &back.story.coordinator;
+    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
+    struct job own = back.story.job;
+    own.workers = 4;
+    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
+    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
+    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
+}
+
 static void after_an_earlier_loss_the_free_place_is_that_of_the_lost_one(void **state)
 {
     (void)state;
@@ -66,22 +79,16 @@ static void after_an_earlier_loss_the_free_place_is_that_of_the_lost_one(void **
     assert_int_equal(back.story.coordinator.membership.workers[0].state, SLOT_GONE);
 }
 
-/* Worker 0 is lost when it is back and worker 2 is not yet, so the next generation begins. Worker 3
- * has ended: nobody waits for it. Which place is whose was a guess until then. */
+/* Worker 3 has ended: nobody waits for it. Which place is whose was a guess until then. */
 static void a_generation_that_begins_before_has_places_for_those_that_run(void **state)
 {
     (void)state;
     comeback_begin_without_one(&back, 3, NOW_MS);
-    struct coordinator *coordinator = &back.story.coordinator;
-    struct job own = back.story.job;
-    own.workers = 4;
+    const struct coordinator *coordinator = &back.story.coordinator;
     assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
     assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 3));
     comeback_take_numbered(&back, 0, 0, NOW_MS);
-    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
-    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
-    assert_int_equal(coordinator->state, COORDINATOR_RENEWING);
-    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
+    begin_next_before_all_are_back();
     assert_int_equal(coordinator->membership.workers[1].number, 2);
     assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
     assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
@@ -93,21 +100,16 @@ static void a_generation_that_begins_before_keeps_the_place_of_one_from_elsewher
 {
     (void)state;
     comeback_begin_without_one(&back, 3, NOW_MS);
-    struct coordinator *coordinator = &back.story.coordinator;
-    struct job own = back.story.job;
-    own.workers = 4;
+    const struct coordinator *coordinator = &back.story.coordinator;
     assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 1));
     assert_true(hear(LAUNCHER_OVER, ROLE_WORKER, 3));
     comeback_take_numbered(&back, 0, 0, NOW_MS);
-    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
-    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
-    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
+    begin_next_before_all_are_back();
     assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
     assert_int_equal(coordinator->membership.workers[2].state, SLOT_FREE);
 }
 
-/* The launcher has started worker 1 again, which asks for a place: the job has one for each rank.
- */
+/* The launcher has started worker 1 again. It asks for a place, and the job has one for it. */
 static void ask_for_place(void)
 {
     back.story.job.workers = 4;
@@ -118,8 +120,8 @@ static void ask_for_place(void)
     coordinator_receive(&back.story.coordinator, 30, &join, NOW_MS);
 }
 
-/* Worker 1 was started again since it was lost, and is no member: worker 0 is all that is missing.
- * Which numbers the places have is a guess until the others are back. */
+/* Worker 1 was started again after its loss, and is no member, so only worker 0 is missing. Which
+ * numbers the places have is a guess until the others are back. */
 static void nobody_waits_for_one_that_asks_for_a_place(void **state)
 {
     (void)state;
@@ -152,7 +154,7 @@ static void one_that_has_asked_for_a_place_is_no_loss_when_it_ends(void **state)
 }
 
 /* Worker 1 has come by hand when the one before it was lost. The launcher starts its own again. */
-static void two_do_not_have_one_number(void **state)
+static void two_processes_do_not_have_the_same_number(void **state)
 {
     (void)state;
     comeback_begin_without_one(&back, 2, NOW_MS);
@@ -165,21 +167,16 @@ static void two_do_not_have_one_number(void **state)
     assert_int_equal(transcript->sent[transcript->sent_count - 1].rank, 2);
 }
 
-/* Worker 0 is lost when it is back and worker 2 is not yet. Worker 1 has a place of its own soon.
- */
+/* Worker 1 is no member: it gets a place of its own soon. */
 static void a_generation_that_begins_before_has_one_place_for_one_that_asks(void **state)
 {
     (void)state;
     comeback_begin_without_one(&back, 3, NOW_MS);
-    struct coordinator *coordinator = &back.story.coordinator;
-    struct job own = back.story.job;
-    own.workers = 4;
+    const struct coordinator *coordinator = &back.story.coordinator;
     assert_true(hear(LAUNCHER_LOST, ROLE_WORKER, 3));
     comeback_take_numbered(&back, 0, 0, NOW_MS);
     ask_for_place();
-    const struct sender lost = membership_called(&coordinator->membership, ROLE_WORKER, 0);
-    generation_lose(coordinator, STATUS_UNREACHABLE, "worker 0 was lost", &lost, NOW_MS);
-    ended_leave(&ended, &back.returning, &own, coordinator, NOW_MS);
+    begin_next_before_all_are_back();
     assert_int_equal(coordinator->membership.workers[1].number, 2);
     assert_int_equal(coordinator->membership.workers[1].state, SLOT_FREE);
     assert_int_equal(coordinator->membership.workers[2].state, SLOT_GONE);
@@ -196,10 +193,10 @@ static void who_has_joined_from_elsewhere_may_still_come(void **state)
     assert_int_equal(state_now(), COORDINATOR_GATHERING);
 }
 
-/* The job had lost worker 1, which was counted; then worker 0, or 2, with the coordinator. The next
- * one hears of that before anybody is back, and that the process was killed, too, which was started
- * in its place. */
-static void one_whose_place_was_free_before_the_others_were_back_counts_once(void **state)
+/* The job had lost worker 1, which was counted. Then it loses worker 0, or 2, with the coordinator.
+ * Before anybody is back, the next coordinator hears of that, and that the process which was
+ * started in its place was killed, too. */
+static void a_loss_before_anybody_is_back_counts_once(void **state)
 {
     (void)state;
     for (uint32_t lost = 0; lost <= 2; lost += 2) {
@@ -237,10 +234,10 @@ int main(void)
         ENDED_TEST(a_generation_that_begins_before_keeps_the_place_of_one_from_elsewhere),
         ENDED_TEST(nobody_waits_for_one_that_asks_for_a_place),
         ENDED_TEST(one_that_has_asked_for_a_place_is_no_loss_when_it_ends),
-        ENDED_TEST(two_do_not_have_one_number),
+        ENDED_TEST(two_processes_do_not_have_the_same_number),
         ENDED_TEST(a_generation_that_begins_before_has_one_place_for_one_that_asks),
         ENDED_TEST(who_has_joined_from_elsewhere_may_still_come),
-        ENDED_TEST(one_whose_place_was_free_before_the_others_were_back_counts_once),
+        ENDED_TEST(a_loss_before_anybody_is_back_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

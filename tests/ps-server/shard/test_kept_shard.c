@@ -35,8 +35,9 @@ static uint64_t keep(struct cluster *cluster, struct kept_shard *ret_kept)
     return least / cluster->config.workers;
 }
 
-/* The step that a generation begins at: the one before an evaluation that is made again. */
-static uint64_t step_back(uint64_t step, struct random_sequence *random)
+/* The step that a generation begins at: this one, or one or two before it, as where an evaluation
+ * is made again. */
+static uint64_t draw_begin(uint64_t step, struct random_sequence *random)
 {
     return step - random_below(random, step < 3 ? 1 : 3);
 }
@@ -84,7 +85,7 @@ static void a_race_that_goes_on_in_place_has_each_gradient_once_on_every_shard(v
         cluster_run_for(&cluster, random_below(&random, 60 * config.marks.end));
         step = keep(&cluster, kept);
         while (losses_left > 0 && step > 0 && step < config.marks.end) {
-            go_on(&cluster, step_back(step, &random), &random, kept);
+            go_on(&cluster, draw_begin(step, &random), &random, kept);
             losses++;
             ahead += cluster.config.gradients_ahead > 0;
             losses_left--;

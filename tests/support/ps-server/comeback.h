@@ -31,8 +31,8 @@ struct message comeback_say(struct comeback *back, uint32_t rank, uint64_t step)
 void comeback_begin_in(struct comeback *back, const char *mode, uint32_t servers, uint64_t now_ms);
 void comeback_begin(struct comeback *back, uint64_t now_ms);
 
-/* The same of a job that had lost worker 1, so the others are left: 0 and 2 (and 3), in slots 0 and
- * 1 (and 2). */
+/* Begins anew, with a job that had lost worker 1. So many workers are left: 0 and 2 (and 3), in
+ * slots 0 and 1 (and 2). */
 void comeback_begin_without_one(struct comeback *back, uint32_t left, uint64_t now_ms);
 
 /* One of those comes back to its slot, and says its number. */
