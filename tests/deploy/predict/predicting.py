@@ -10,8 +10,8 @@ NETWORK = "docs/predict/network.json"
 FAILURES: list[str] = []
 
 
-def open_programs() -> str:
-    """Go to the source that the check was given; the path of `ringside` in its build."""
+def enter_source() -> str:
+    """Go to the folder of the source, and return the path of `ringside` in the build."""
     build, source = (os.path.abspath(path) for path in sys.argv[1:3])
     os.chdir(source)
     return os.path.join(build, "deploy", "ringside")
@@ -43,8 +43,7 @@ def load(path: str) -> dict:
 
 def write_changed(folder: str, source: str, **values: object) -> str:
     """Write the object of a file with other values."""
-    with open(source, encoding="utf-8") as file:
-        changed = {**json.load(file), **values}
+    changed = {**load(source), **values}
     path = os.path.join(folder, os.path.basename(source))
     with open(path, "w", encoding="utf-8") as file:
         json.dump(changed, file)
