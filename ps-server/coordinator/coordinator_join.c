@@ -133,8 +133,9 @@ bool handshake_vacate(struct coordinator *coordinator, const struct sender *lost
     // comes back.
     coordinator_port_say(&coordinator->port, true,
                          "%s; the %s, and waits for another process in its place", sentence,
-                         coordinator->restarts_before > 0 ? "coordinator has just begun again"
-                                                          : "job has not begun");
+                         coordinator->restarts_before > 0
+                             ? "coordinator has just been started again"
+                             : "job has not begun");
     free_place(coordinator, lost, now_ms);
     return true;
 }

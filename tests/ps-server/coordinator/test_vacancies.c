@@ -75,7 +75,8 @@ static void a_coordinator_that_is_here_again_does_not_say_that_the_job_has_not_b
         story_tell_end(&story, LAUNCHER_AGAIN, 1);
         const char *said = story.transcript.last_error;
         assert_int_equal(strstr(said, "; the job has not begun, and waits") != NULL, restarts == 0);
-        assert_int_equal(strstr(said, "; the coordinator has just begun again, and waits") != NULL,
+        assert_int_equal(strstr(said, "; the coordinator has just been started again, and waits") !=
+                             NULL,
                          restarts == 1);
         coordinator_finish(&story.coordinator);
     }
