@@ -338,6 +338,15 @@ static bool awaits_any(struct ended *ended, const struct coordinator *coordinato
     return false;
 }
 
+/* The job has gone on without those that are over: the coordinator that went on counted them. */
+static void note_counted_before(struct ended *ended)
+{
+    const struct places places = places_of(ended, ROLE_WORKER); // servers are not counted
+    for (uint32_t i = 0; i < places.count; i++) {
+        places.list[i].is_counted |= places.list[i].kind == ENDED_OVER;
+    }
+}
+
 /* Judges for a coordinator to which nobody has come back: its members join. */
 static void judge_joined(struct ended *ended, const struct job *own,
                          struct coordinator *coordinator, uint64_t now_ms)
@@ -353,6 +362,7 @@ static void judge_joined(struct ended *ended, const struct job *own,
             return;
         }
     }
+    note_counted_before(ended);
     ended_give_up(ended, true, coordinator, ROLE_WORKER, &culprit, now_ms);
     ended_give_up(ended, true, coordinator, ROLE_SERVER, &culprit, now_ms);
     if (culprit.slot != NULL) {

@@ -247,6 +247,29 @@ static void members_that_join_go_on_without_those_that_have_ended(void **state)
     coordinator_finish(&fresh.coordinator);
 }
 
+/* Worker 1 was lost before the coordinator, worker 2 with it. */
+static void of_members_that_join_only_what_was_lost_now_is_counted(void **state)
+{
+    static const struct launcher_news news[] = {
+        {LAUNCHER_OVER, ROLE_WORKER, 1, 7, "it was lost before"},
+        {LAUNCHER_LOST, ROLE_WORKER, 2, 8, "it was killed"},
+    };
+    struct story fresh;
+    (void)state;
+    story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
+    fresh.job.on_loss = ON_LOSS_REDEAL;
+    fresh.job.min_workers = 1;
+    fresh.coordinator.workers_lost = 1; // as the run folder says
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(ended_take(&ended, &back.returning, &fresh.coordinator, &news[i]));
+    }
+    story_join(&fresh, 1, ROLE_WORKER, 0);
+    ended_judge(&ended, &back.returning, &fresh.job, &fresh.coordinator, NOW_MS);
+    assert_int_equal(fresh.coordinator.state, COORDINATOR_RENEWING);
+    assert_int_equal(fresh.coordinator.workers_lost, 2);
+    coordinator_finish(&fresh.coordinator);
+}
+
 static void a_server_is_given_up_likewise(void **state)
 {
     (void)state;
@@ -317,6 +340,7 @@ int main(void)
         ENDED_TEST(what_comes_before_the_first_is_back_is_kept),
         ENDED_TEST(the_end_of_an_earlier_process_is_not_that_of_one_that_is_back),
         ENDED_TEST(members_that_join_go_on_without_those_that_have_ended),
+        ENDED_TEST(of_members_that_join_only_what_was_lost_now_is_counted),
         ENDED_TEST(one_that_ends_before_the_others_are_back_is_done_without),
         ENDED_TEST(a_server_is_given_up_likewise),
         ENDED_TEST(news_of_a_member_that_is_back_is_a_loss_like_any_other),
