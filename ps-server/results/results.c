@@ -330,13 +330,13 @@ double results_period_rate(const struct results *results, uint32_t period)
     return of->total_ns_max > 0 ? images * of_all * 1e9 / (double)of->total_ns_max : 0;
 }
 
-bool results_best(const struct results *results, uint32_t *ret_period)
+bool results_best(const struct results *results, uint64_t least_images, uint32_t *ret_period)
 {
     bool is_known = false;
     for (uint32_t i = 0; i < results->period_count; i++) {
         bool is_better =
             !is_known || results_accuracy(results, i) > results_accuracy(results, *ret_period);
-        if (results->periods[i].test_images > 0 && is_better) {
+        if (results->periods[i].test_images >= least_images && is_better) {
             *ret_period = i;
             is_known = true;
         }

@@ -134,8 +134,9 @@ uint64_t results_period_end(const struct results *results, const struct job *job
  * the others do. */
 double results_period_rate(const struct results *results, uint32_t period);
 
-/* The first period with the best accuracy on the test set. False: none was evaluated. */
-bool results_best(const struct results *results, uint32_t *ret_period);
+/* The first period with the best accuracy on so many images of the test set, one or more. False:
+ * none was evaluated on as many. */
+bool results_best(const struct results *results, uint64_t least_images, uint32_t *ret_period);
 
 /* The steps of the average worker, as they said when they were done. */
 uint64_t results_steps_made(const struct results *results);

@@ -166,7 +166,7 @@ static void the_evaluations_of_a_program_belong_together_by_their_number(void **
     struct results results;
     uint32_t period;
     assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
-    assert_false(results_best(&results, &period));
+    assert_false(results_best(&results, 1, &period));
     evaluate(&results, 0, 10, 6);
     evaluate(&results, 0, 20, 9);
     assert_false(results_tell_next(&results, &period)); // the other one may come to it yet
@@ -180,7 +180,7 @@ static void the_evaluations_of_a_program_belong_together_by_their_number(void **
     assert_true(results_period_rate(&results, 0) == 8);
     evaluate(&results, 1, 19, 9);
     assert_true(results_tell_next(&results, &period));
-    assert_true(results_best(&results, &period));
+    assert_true(results_best(&results, 1, &period));
     assert_int_equal(period, 1);
     results_finish(&results);
 }
@@ -205,7 +205,7 @@ static void a_process_that_does_not_evaluate_is_not_waited_for(void **state)
     assert_true(results_tell_next(&results, &period));
     assert_int_equal(results.period_count, 2);
     assert_int_equal(results.periods[1].images, 4);
-    assert_true(results_best(&results, &period));
+    assert_true(results_best(&results, 1, &period));
     assert_int_equal(period, 0);
     results_finish(&results);
 }
@@ -326,7 +326,7 @@ static void evaluations_behind_the_last_commit_are_taken_back(void **state)
     results_cut(&next, 10);
     assert_int_equal(next.period_count, 1);
     assert_true(results_images(&next) == 120);
-    assert_true(results_best(&next, &period));
+    assert_true(results_best(&next, 1, &period));
     assert_true(results_accuracy(&next, period) == 0.5);
     assert_false(results_tell_next(&next, &period)); // it was told
     evaluate(&next, 0, 12, 8);
