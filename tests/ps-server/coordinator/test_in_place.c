@@ -269,7 +269,7 @@ static void an_evaluation_lacks_the_part_of_a_worker_that_has_not_reported_it(vo
     struct story story;
     char line[PERIOD_LINE_BYTES];
     open_evaluation(&story, WORKERS - 1, 37, 0);
-    story.coordinator.test_samples = 3 * 8;
+    story.coordinator.test_samples = 24;
     assert_int_equal(in_place_step(&story.coordinator), 12);
     in_place_describe(&story.coordinator, 12);
     const struct results *results = &story.coordinator.results;
