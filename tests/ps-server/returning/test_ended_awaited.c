@@ -1,6 +1,5 @@
 /* Tests of members in whose place another process is started while others come back. */
-#include "ps-server/returning/ended.h"
-#include "tests/support/ps-server/comeback.h"
+#include "tests/support/ps-server/ended_story.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -11,70 +10,33 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOW_MS 100
-
-static struct comeback back;
-static struct ended ended;
-
-/* Whether the news concerned those that come back. */
-static bool hear(enum launcher_news_kind kind, enum member_role role, uint32_t number)
-{
-    const struct launcher_news news = {kind, role, number, 0, "it was killed"};
-    return ended_take(&ended, &back.returning, &back.story.coordinator, &news);
-}
-
-static void judge(void)
-{
-    ended_judge(&ended, &back.returning, &back.story.job, &back.story.coordinator, NOW_MS);
-}
-
-static enum coordinator_state state_now(void)
-{
-    return back.story.coordinator.state;
-}
-
-/* Workers 0, 1 and 2 of a ring, and a coordinator to which they come back. */
-static int begin_ring(void **state)
-{
-    (void)state;
-    memset(&ended, 0, sizeof(ended));
-    comeback_begin(&back, NOW_MS);
-    return 0;
-}
-
-static int end_comeback(void **state)
-{
-    (void)state;
-    comeback_end(&back);
-    return 0;
-}
-
 static void one_in_whose_place_another_is_started_is_awaited(void **state)
 {
     (void)state;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_int_equal(back.story.transcript.awaited_count, 1);
-    assert_int_equal(back.story.transcript.awaited_number, 1);
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    judge();
-    assert_int_equal(state_now(), COORDINATOR_GATHERING);
-    assert_true(comeback_join(&back, ROLE_WORKER, 1, 21, NOW_MS));
-    assert_int_equal(state_now(), COORDINATOR_RENEWING); // all are there
+    assert_true(ended_story_hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
+    assert_int_equal(ended_story.back.story.transcript.awaited_count, 1);
+    assert_int_equal(ended_story.back.story.transcript.awaited_number, 1);
+    assert_true(comeback_take(&ended_story.back, 0, 20, ENDED_STORY_MS));
+    assert_true(comeback_take(&ended_story.back, 2, 20, ENDED_STORY_MS));
+    ended_story_judge();
+    assert_int_equal(ended_story_state(), COORDINATOR_GATHERING);
+    assert_true(comeback_join(&ended_story.back, ROLE_WORKER, 1, 21, ENDED_STORY_MS));
+    assert_int_equal(ended_story_state(), COORDINATOR_RENEWING); // all are there
 }
 
 /* They count once, and are named. */
 static void those_in_whose_places_others_have_come_were_lost(void **state)
 {
-    struct coordinator *coordinator = &back.story.coordinator;
+    struct coordinator *coordinator = &ended_story.back.story.coordinator;
     char reason[COORDINATOR_REASON_BYTES];
     (void)state;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1)); // the next one was killed, too
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    assert_true(comeback_join(&back, ROLE_WORKER, 1, 21, NOW_MS));
-    ended_leave(&ended, &back.returning, &back.story.job, coordinator, NOW_MS);
+    assert_true(ended_story_hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
+    assert_true(ended_story_hear(LAUNCHER_AGAIN, ROLE_WORKER, 1)); // the next one was killed, too
+    assert_true(comeback_take(&ended_story.back, 0, 20, ENDED_STORY_MS));
+    assert_true(comeback_take(&ended_story.back, 2, 20, ENDED_STORY_MS));
+    assert_true(comeback_join(&ended_story.back, ROLE_WORKER, 1, 21, ENDED_STORY_MS));
+    ended_leave(&ended_story.ended, &ended_story.back.returning, &ended_story.back.story.job,
+                coordinator, ENDED_STORY_MS);
     assert_int_equal(coordinator->workers_lost, 1);
     generation_explain(coordinator, reason);
     assert_non_null(strstr(reason, "its members join anew, and it was killed"));
@@ -83,12 +45,12 @@ static void those_in_whose_places_others_have_come_were_lost(void **state)
 static void one_for_whom_nobody_comes_counts_once(void **state)
 {
     const struct message alive = {.kind = MESSAGE_HEARTBEAT, .text = ""};
-    struct coordinator *coordinator = &back.story.coordinator;
+    struct coordinator *coordinator = &ended_story.back.story.coordinator;
     (void)state;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    for (uint64_t now_ms = NOW_MS; now_ms <= 60000; now_ms += 500) {
+    assert_true(ended_story_hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
+    assert_true(comeback_take(&ended_story.back, 0, 20, ENDED_STORY_MS));
+    assert_true(comeback_take(&ended_story.back, 2, 20, ENDED_STORY_MS));
+    for (uint64_t now_ms = ENDED_STORY_MS; now_ms <= 60000; now_ms += 500) {
         coordinator_receive(coordinator, 10, &alive, now_ms);
         coordinator_receive(coordinator, 12, &alive, now_ms);
         coordinator_tick(coordinator, now_ms, 0);
@@ -104,23 +66,24 @@ static void one_that_is_started_again_has_the_time_that_a_start_has(void **state
     (void)state;
     for (uint32_t i = 0; i < 2; i++) {
         const struct message alive = {.kind = MESSAGE_HEARTBEAT, .text = ""};
-        struct coordinator *coordinator = &back.story.coordinator;
-        comeback_end(&back);
-        (void)begin_ring(NULL);
-        back.story.job.lost_after = lost_afters[i];
-        back.story.job.start_timeout = 20;
-        assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-        assert_true(comeback_take(&back, 0, 20, NOW_MS));
-        assert_true(comeback_take(&back, 2, 20, NOW_MS));
-        uint64_t now_ms = NOW_MS;
-        for (; state_now() == COORDINATOR_GATHERING && now_ms <= 60000; now_ms += 500) {
+        struct coordinator *coordinator = &ended_story.back.story.coordinator;
+        comeback_end(&ended_story.back);
+        (void)ended_story_begin(NULL);
+        ended_story.back.story.job.lost_after = lost_afters[i];
+        ended_story.back.story.job.start_timeout = 20;
+        assert_true(ended_story_hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
+        assert_true(comeback_take(&ended_story.back, 0, 20, ENDED_STORY_MS));
+        assert_true(comeback_take(&ended_story.back, 2, 20, ENDED_STORY_MS));
+        uint64_t now_ms = ENDED_STORY_MS;
+        for (; ended_story_state() == COORDINATOR_GATHERING && now_ms <= 60000; now_ms += 500) {
             coordinator_receive(coordinator, 10, &alive, now_ms);
             coordinator_receive(coordinator, 12, &alive, now_ms);
-            ended_judge(&ended, &back.returning, &back.story.job, coordinator, now_ms);
+            ended_judge(&ended_story.ended, &ended_story.back.returning,
+                        &ended_story.back.story.job, coordinator, now_ms);
             coordinator_tick(coordinator, now_ms, 0);
         }
-        assert_int_equal(state_now(), COORDINATOR_RENEWING);
-        assert_int_equal(now_ms - 500, NOW_MS + 20000);
+        assert_int_equal(ended_story_state(), COORDINATOR_RENEWING);
+        assert_int_equal(now_ms - 500, ENDED_STORY_MS + 20000);
         assert_non_null(strstr(coordinator->reason,
                                "it was killed, and worker 1 was started again, and did not come "
                                "within 20 s (--start-timeout)"));
@@ -132,17 +95,18 @@ static void one_that_is_started_again_has_the_time_that_a_start_has(void **state
 /* It cannot know that those who are back are lost, though one more is awaited. */
 static void one_that_is_awaited_makes_no_coordinator_hear_that_hears_nobody(void **state)
 {
-    struct coordinator *coordinator = &back.story.coordinator;
+    struct coordinator *coordinator = &ended_story.back.story.coordinator;
     (void)state;
-    back.story.job.outlast = 60;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    for (uint64_t now_ms = NOW_MS; now_ms <= NOW_MS + 40000; now_ms += 500) {
-        ended_judge(&ended, &back.returning, &back.story.job, coordinator, now_ms);
+    ended_story.back.story.job.outlast = 60;
+    assert_true(ended_story_hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
+    assert_true(comeback_take(&ended_story.back, 0, 20, ENDED_STORY_MS));
+    assert_true(comeback_take(&ended_story.back, 2, 20, ENDED_STORY_MS));
+    for (uint64_t now_ms = ENDED_STORY_MS; now_ms <= ENDED_STORY_MS + 40000; now_ms += 500) {
+        ended_judge(&ended_story.ended, &ended_story.back.returning, &ended_story.back.story.job,
+                    coordinator, now_ms);
         coordinator_tick(coordinator, now_ms, 0);
     }
-    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    assert_int_equal(ended_story_state(), COORDINATOR_GATHERING);
     assert_int_equal(coordinator->membership.workers[0].state, SLOT_CONNECTED);
     assert_int_equal(coordinator->membership.workers[2].state, SLOT_CONNECTED);
     assert_int_equal(coordinator->workers_lost, 1);
@@ -152,13 +116,13 @@ static void one_that_is_awaited_makes_no_coordinator_hear_that_hears_nobody(void
 static void time_in_which_the_coordinator_stood_still_is_not_that_of_a_start(void **state)
 {
     (void)state;
-    assert_true(hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    judge();
-    ended_judge(&ended, &back.returning, &back.story.job, &back.story.coordinator,
-                NOW_MS + 3600000);
-    assert_int_equal(state_now(), COORDINATOR_GATHERING);
+    assert_true(ended_story_hear(LAUNCHER_AGAIN, ROLE_WORKER, 1));
+    assert_true(comeback_take(&ended_story.back, 0, 20, ENDED_STORY_MS));
+    assert_true(comeback_take(&ended_story.back, 2, 20, ENDED_STORY_MS));
+    ended_story_judge();
+    ended_judge(&ended_story.ended, &ended_story.back.returning, &ended_story.back.story.job,
+                &ended_story.back.story.coordinator, ENDED_STORY_MS + 3600000);
+    assert_int_equal(ended_story_state(), COORDINATOR_GATHERING);
 }
 
 /* Nor is it judged here where nobody has come back: the job may not have begun. */
@@ -168,10 +132,12 @@ static void before_the_job_begins_nobody_does_without_one_that_is_started_again(
     struct story fresh;
     (void)state;
     story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
-    assert_false(ended_take(&ended, &back.returning, &fresh.coordinator, &news));
-    launcher_news_apply(&news, &fresh.coordinator, NOW_MS);
-    for (uint64_t now_ms = NOW_MS; now_ms <= 600000; now_ms += 500) {
-        ended_judge(&ended, &back.returning, &fresh.job, &fresh.coordinator, now_ms);
+    assert_false(
+        ended_take(&ended_story.ended, &ended_story.back.returning, &fresh.coordinator, &news));
+    launcher_news_apply(&news, &fresh.coordinator, ENDED_STORY_MS);
+    for (uint64_t now_ms = ENDED_STORY_MS; now_ms <= 600000; now_ms += 500) {
+        ended_judge(&ended_story.ended, &ended_story.back.returning, &fresh.job, &fresh.coordinator,
+                    now_ms);
     }
     assert_int_equal(fresh.coordinator.state, COORDINATOR_GATHERING);
     coordinator_finish(&fresh.coordinator);
@@ -181,37 +147,37 @@ static void before_the_job_begins_nobody_does_without_one_that_is_started_again(
 static void one_that_was_lost_before_the_others_were_back_counts_once(void **state)
 {
     const struct launcher_news news = {LAUNCHER_AGAIN, ROLE_WORKER, 1, 0, "it was killed"};
-    struct coordinator *coordinator = &back.story.coordinator;
+    struct coordinator *coordinator = &ended_story.back.story.coordinator;
     struct story fresh;
     (void)state;
     story_open(&fresh, "ring", COMEBACK_WORKERS, 0);
-    assert_false(ended_take(&ended, &back.returning, &fresh.coordinator, &news));
-    launcher_news_apply(&news, &fresh.coordinator, NOW_MS);
+    assert_false(
+        ended_take(&ended_story.ended, &ended_story.back.returning, &fresh.coordinator, &news));
+    launcher_news_apply(&news, &fresh.coordinator, ENDED_STORY_MS);
     assert_int_equal(fresh.coordinator.workers_lost, 1);
     coordinator->workers_lost = fresh.coordinator.workers_lost; // as server_return has it
     coordinator_finish(&fresh.coordinator);
-    assert_true(comeback_take(&back, 0, 20, NOW_MS));
-    assert_true(comeback_take(&back, 2, 20, NOW_MS));
-    for (uint64_t now_ms = NOW_MS; now_ms <= 60000; now_ms += 500) {
-        ended_judge(&ended, &back.returning, &back.story.job, coordinator, now_ms);
+    assert_true(comeback_take(&ended_story.back, 0, 20, ENDED_STORY_MS));
+    assert_true(comeback_take(&ended_story.back, 2, 20, ENDED_STORY_MS));
+    for (uint64_t now_ms = ENDED_STORY_MS; now_ms <= 60000; now_ms += 500) {
+        ended_judge(&ended_story.ended, &ended_story.back.returning, &ended_story.back.story.job,
+                    coordinator, now_ms);
     }
-    assert_int_equal(state_now(), COORDINATOR_RENEWING);
+    assert_int_equal(ended_story_state(), COORDINATOR_RENEWING);
     assert_int_equal(coordinator->workers_lost, 1);
 }
-
-#define ENDED_TEST(function) cmocka_unit_test_setup_teardown(function, begin_ring, end_comeback)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ENDED_TEST(one_in_whose_place_another_is_started_is_awaited),
-        ENDED_TEST(those_in_whose_places_others_have_come_were_lost),
-        ENDED_TEST(one_for_whom_nobody_comes_counts_once),
-        ENDED_TEST(one_that_is_started_again_has_the_time_that_a_start_has),
-        ENDED_TEST(one_that_is_awaited_makes_no_coordinator_hear_that_hears_nobody),
-        ENDED_TEST(time_in_which_the_coordinator_stood_still_is_not_that_of_a_start),
-        ENDED_TEST(before_the_job_begins_nobody_does_without_one_that_is_started_again),
-        ENDED_TEST(one_that_was_lost_before_the_others_were_back_counts_once),
+        ENDED_STORY_TEST(one_in_whose_place_another_is_started_is_awaited),
+        ENDED_STORY_TEST(those_in_whose_places_others_have_come_were_lost),
+        ENDED_STORY_TEST(one_for_whom_nobody_comes_counts_once),
+        ENDED_STORY_TEST(one_that_is_started_again_has_the_time_that_a_start_has),
+        ENDED_STORY_TEST(one_that_is_awaited_makes_no_coordinator_hear_that_hears_nobody),
+        ENDED_STORY_TEST(time_in_which_the_coordinator_stood_still_is_not_that_of_a_start),
+        ENDED_STORY_TEST(before_the_job_begins_nobody_does_without_one_that_is_started_again),
+        ENDED_STORY_TEST(one_that_was_lost_before_the_others_were_back_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
