@@ -7,6 +7,7 @@
 #include "deploy/predict/engine/array.h"
 #include "deploy/predict/engine/heap.h"
 
+#include <float.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,14 +24,16 @@ struct flow {
     uint32_t token;
 };
 
-#define FLOW_LIMIT_NONE UINT32_MAX // no link limits a class: it has no rate, or all it may have
+#define FLOW_LIMIT_NONE UINT32_MAX    // no link limits a class: it has no rate, or all it may have
+#define FLOW_LEVEL_NONE DBL_MAX       // of a link that limits nobody
+#define FLOW_NO_LIMIT   (DBL_MAX / 4) // of a flow
 
 /* What sharing looks at, of each class that a link has. It looks at many, so this is apart from the
  * rest of a class: that of thousands fits in a core's cache. */
 struct flow_pace {
     double rate;
     double each;    // flows that one stands for
-    uint64_t mark;  // of the sharing that it takes part in; 1 more once it has its rate of that
+    uint64_t mark;  // of the last sharing that changed its rate
     uint32_t count; // of flows
     uint32_t limit; // the link that gives it its rate
 };
@@ -39,6 +42,7 @@ struct flow_pace {
  * cache, or two. */
 struct flow_class {
     double since;          // when it got its rate
+    double before;         // its rate before this sharing, if that has changed it
     double served;         // bytes of each flow, until then
     struct heap_key first; // when its first flow ends; unless it has none
     bool is_dirty;         // is in the list of those that changed
@@ -56,32 +60,18 @@ struct flow_class {
 struct link_state {
     double bandwidth;  // that the job has of it
     double load;       // the sum of all flows' rates
-    double share;      // the rate of those classes that it gives theirs,
-    uint32_t limited;  // and how many these are
-    uint32_t count;    // of classes
-    uint64_t mark;     // of the sharing in which it is reached,
-    uint64_t opened;   // and of that in which it is shared anew
+    double level;      // the rate of the classes that it limits
     uint32_t *classes; // that have flows; owned
-    uint32_t room;
-    bool has_newcomers; // that have begun to take part since it was filled last
-    struct link_room {
-        double free;       // bandwidth that flows leave which have their rate,
-        double sharers;    // and those that the others stand for:
-        uint32_t unfrozen; // these take part in a sharing, and have no rate yet
-    } now, empty;          // empty: before it is filled
-    struct flow_burst burst;
-};
-
-/* A link in the heap of those that are not filled: at least what each of its unfrozen flows may
- * have. */
-struct link_share {
-    struct heap_key key; // that, and the link
-    uint32_t link;
-};
-
-struct share_heap {
-    struct link_share *items; // owned
     uint32_t count, room;
+    uint32_t limited; // of these, by it
+    uint32_t sharing; // how many of them want no less than `parted`,
+    double sharers;   // the flows that these stand for,
+    double free;      // and what the others leave them, while it is open
+    double parted;
+    double next;   // its level from now on, or less than that
+    uint64_t mark; // of the last sharing in which it was open
+    bool is_found; // `next` is no less
+    struct flow_burst burst;
 };
 
 struct flows {
@@ -98,14 +88,15 @@ struct flows {
     uint32_t *table; // chains of classes, by their links
     uint32_t table_size;
     struct link_state *links;
-    struct list dirty;          // classes that may have changed
-    struct list sharing;        // classes whose rates are reckoned anew,
-    struct list reached;        // their links,
-    struct list open;           // those of them that are shared anew,
-    struct share_heap unfilled; // and of these the ones that have unfrozen flows
-    uint64_t order;             // of the next flow
-    uint64_t mark;              // of this sharing, an even one
-    double listed_bytes;        // of the lists of flows, of all classes, and of those of classes
+    struct list dirty;        // classes that may have changed
+    struct list changed;      // classes whose rates this sharing has changed
+    struct heap_entry *queue; // (queue_count) open links that have a turn still, by level
+    uint32_t *queue_places;   // (links of the network) of each link in it
+    uint32_t queue_count;
+    double filled;       // the level that all links with a lower one have kept or reached
+    uint64_t order;      // of the next flow
+    uint64_t mark;       // of this sharing
+    double listed_bytes; // of the lists of flows, of all classes, and of those of classes
     bool is_out_of_memory;
 };
 

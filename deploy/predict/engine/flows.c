@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_LIMIT (DBL_MAX / 4) // of a flow
-
 /* Reckons anew when the first flow of a class ends. */
 static void update_end(struct flows *flows, uint32_t index)
 {
@@ -121,7 +119,7 @@ static uint32_t add_class(struct flows *flows, const uint32_t *links, uint32_t c
 uint32_t flows_class_of(struct flows *flows, const struct network_route *route, double each)
 {
     uint32_t links[NETWORK_ROUTE_MAX], count = 0;
-    double most = route->flow_bandwidth > 0 ? route->flow_bandwidth : NO_LIMIT;
+    double most = route->flow_bandwidth > 0 ? route->flow_bandwidth : FLOW_NO_LIMIT;
     for (uint32_t i = 0; i < route->link_count; i++) {
         links[count] = route->links[i];
         count += flows->network->links[route->links[i]].may_saturate;
@@ -190,6 +188,7 @@ void flows_leave_links(struct flows *flows, uint32_t index)
     for (uint32_t i = 0; i < class->link_count; i++) {
         struct link_state *link = &flows->links[class->links[i]];
         uint32_t last = link->classes[--link->count];
+        link->load = link->count > 0 ? link->load : 0; // without what rounding has left
         struct flow_class *moved = &flows->classes[last];
         link->classes[class->places[i]] = last;
         for (uint32_t j = 0; j < moved->link_count; j++) {
@@ -285,13 +284,17 @@ enum status flows_create(const struct network *network, struct flows **ret_flows
         return STATUS_NO_MEMORY;
     }
     flows->network = network;
-    flows->most = network->flow_bandwidth > 0 ? network->flow_bandwidth : NO_LIMIT;
+    flows->most = network->flow_bandwidth > 0 ? network->flow_bandwidth : FLOW_NO_LIMIT;
     flows->links = calloc(network->link_count, sizeof(*flows->links));
-    if (flows->links == NULL) {
+    flows->queue = calloc(network->link_count, sizeof(*flows->queue));
+    flows->queue_places = calloc(network->link_count, sizeof(*flows->queue_places));
+    if (flows->links == NULL || flows->queue == NULL || flows->queue_places == NULL) {
         flows_destroy(flows);
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < network->link_count; i++) {
+        flows->queue_places[i] = HEAP_NOWHERE;
+        flows->links[i].level = FLOW_LEVEL_NONE;
         flows->links[i].bandwidth = network_free(&network->links[i]);
         flows->links[i].burst.depth = network->links[i].burst;
         flows->has_bursts = flows->has_bursts || network->links[i].burst > 0;
@@ -318,9 +321,8 @@ void flows_destroy(struct flows *flows)
     free(flows->table);
     free(flows->heap);
     free(flows->dirty.items);
-    free(flows->sharing.items);
-    free(flows->reached.items);
-    free(flows->open.items);
-    free(flows->unfilled.items);
+    free(flows->changed.items);
+    free(flows->queue);
+    free(flows->queue_places);
     free(flows);
 }
