@@ -35,6 +35,10 @@ class Failed(Exception):
     """A run that did not work: the command, and what was printed."""
 
 
+class Unavailable(Exception):
+    """What this machine, or this user, does not allow."""
+
+
 @contextlib.contextmanager
 def uninterrupted():
     """Signals that end a benchmark wait until what is made, or removed, is whole."""
@@ -62,6 +66,15 @@ def run_main(main):
         sys.exit(130)
 
 
+def run_tool(*command, text=None):
+    """What a tool of the system prints, which gets `text`."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
+        raise Unavailable(f"{' '.join(command)}: {reason}")
+    return done.stdout
+
+
 def run_lines(command, variables=None):
     """The lines of JSON that a command prints which ends by itself."""
     command = [str(word) for word in command]
@@ -78,10 +91,11 @@ class Processes:
     """Processes that are started together; `with` ends what still runs.
 
     All of them go without keys, off the loopback interface as well; those of a build that is given
-    have fresh ones, unless `security` is "none".
+    have fresh ones, unless `security` is "none". They fail with the delay line that they need.
     """
 
-    def __init__(self, timeout_s, build=None, security="none"):
+    def __init__(self, timeout_s, build=None, security="none", delay_line=None):
+        self.delay_line = delay_line  # borrowed
         self.deadline = time.monotonic() + timeout_s
         self.timeout_s = timeout_s
         with uninterrupted():
@@ -148,6 +162,8 @@ class Processes:
         take more than a hundredth of a core from jobs that need all of them."""
         ends = select.poll()
         descriptors = [os.pidfd_open(self.list[index].pid) for index in running]
+        if self.delay_line is not None:
+            descriptors.append(os.pidfd_open(self.delay_line.process.pid))
         try:
             for descriptor in descriptors:
                 ends.register(descriptor, select.POLLIN)
@@ -160,6 +176,8 @@ class Processes:
         """Until all have ended well."""
         failed = None
         while True:
+            if self.delay_line is not None and self.delay_line.failure():
+                raise Failed(self.delay_line.failure())
             running = [i for i in range(len(self.list)) if not self.reap(i)]
             bad = [i for i, process in enumerate(self.list) if process.returncode not in (None, 0)]
             if bad and failed is None:

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 
-from launching import Failed, Host, Processes
+from delays import DelayLine
+from launching import Failed, Host, Processes, Unavailable, run_tool
 
 NETWORK = "10.77.0"
 BRIDGE_ADDRESS = f"{NETWORK}.254"
@@ -70,10 +71,6 @@ while time.monotonic() < end:
 NAMED = ("unshare", "--uts", "sh", "-c", 'echo "$0" > /proc/sys/kernel/hostname && exec "$@"')
 
 
-class Unavailable(Exception):
-    """What this machine, or this user, does not allow."""
-
-
 def check_rights():
     if os.geteuid() != 0:
         raise Unavailable("network namespaces and tc need root")
@@ -90,13 +87,18 @@ def burst_kib(mbit):
 class Links:
     """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
     removed, whatever happens in between. With are_named, hosts have names of their own; with
-    are_fair, a link has a queue for each peer of its host, and not one for all."""
+    are_fair, a link has a queue for each peer of its host, and not one for all. Delays are of netem,
+    or of the delay line of a build."""
 
-    def __init__(self, count, mbit, flow_mbit=None, delay_ms=0, are_named=False, are_fair=False):
+    def __init__(self, count, mbit, flow_mbit=None, delay_ms=0, are_named=False, are_fair=False,
+                 build=None):
         if count > HOSTS_MAX:
             raise Unavailable(f"{count} hosts are more than the {HOSTS_MAX} of one network")
         self.count, self.mbit, self.flow_mbit = count, mbit, flow_mbit
-        self.delay_ms = delay_ms  # one way, of what a host sends
+        self.delay_ms = delay_ms  # one way, between two hosts
+        self.build = build
+        self.has_netem = False
+        self.delay_line = None
         self.are_fair = are_fair
         self.prefix = f"rsb{os.getpid()}n"
         self.switch = f"{self.prefix}sw"
@@ -109,14 +111,7 @@ class Links:
     def name(self, index):
         return f"{self.prefix}{index}"
 
-    @staticmethod
-    def run(*command, text=None):
-        """What it has printed."""
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            reason = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
-            raise Unavailable(f"{' '.join(command)}: {reason}")
-        return done.stdout
+    run = staticmethod(run_tool)
 
     def make_namespace(self, name):
         self.made.append(name)
@@ -197,7 +192,7 @@ class Links:
         self.run("ip", "-n", name, "addr", "add", f"{self.hosts[index].address}/24", "dev", INTERFACE)
         self.run("ip", "-n", name, "link", "set", INTERFACE, "up")
         if self.flow_mbit is None:
-            self.shape(name, INTERFACE, self.delay_ms)
+            self.shape(name, INTERFACE, self.delay_ms if self.has_netem else 0)
         else:
             self.shape_flows(name, INTERFACE)
         self.shape(self.switch, device)
@@ -206,28 +201,46 @@ class Links:
         check_rights()
         try:
             self.make_namespace(self.switch)
+            self.has_netem = self.delay_ms > 0 and self.finds_netem()
             self.run("ip", "-n", self.switch, "link", "add", "br0", "type", "bridge")
             self.run("ip", "-n", self.switch, "addr", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0")
             self.run("ip", "-n", self.switch, "link", "set", "br0", "up")
             for index in range(self.count):
                 self.make_host(index)
+            if self.delay_ms > 0 and not self.has_netem:
+                self.delay_line = DelayLine(self.build, [self.name(i) for i in range(self.count)],
+                                            INTERFACE, self.delay_ms)
         except BaseException:
             self.remove()
             raise
         return self
 
-    def __exit__(self, *unused):
-        self.remove()
+    def finds_netem(self):
+        """Tried where no packets go."""
+        try:
+            self.run("ip", "netns", "exec", self.switch, "tc", "qdisc", "add", "dev", "lo", "root",
+                     "netem")
+        except Unavailable:
+            return False
+        return True
+
+    def __exit__(self, kind, error, trace):
+        failure = self.remove()
+        if failure is not None and (kind is None or issubclass(kind, Failed)):
+            raise Failed(failure) from error
 
     def remove(self):
-        """Not to be interrupted by who presses Ctrl-C again."""
+        """Not to be interrupted by who presses Ctrl-C again. Returns why the delay line had ended
+        by then, or None."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        failure = self.delay_line.end() if self.delay_line is not None else None
         for name in reversed(self.made):
             # A child of ours would have had the signal, too.
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False,
                            start_new_session=True)
         self.made = []
         signal.signal(signal.SIGINT, before)
+        return failure
 
     def measure_mbit(self):
         """What one stream carries from the second host to the first, or several where each has a
@@ -236,22 +249,31 @@ class Links:
             return self.mbit, "nothing: there is no iperf3"
         if shutil.which("iperf3") is not None:
             return self.measure_by_iperf3(), "iperf3"
-        with Processes(STREAM_S + 20) as processes:
+        with Processes(STREAM_S + 20, delay_line=self.delay_line) as processes:
             target = self.hosts[0]
             processes.start([sys.executable, "-c", SINK, target.address], target)
             processes.start([sys.executable, "-c", SOURCE, target.address, STREAM_S], self.hosts[1])
             processes.wait()
             return processes.results()[0]["bits_per_second"] / 1e6, "a socket"
 
+    @staticmethod
+    def call(command):
+        """It ends, also where no packet arrives."""
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=False,
+                                  timeout=STREAM_S + 20)
+        except subprocess.TimeoutExpired as expired:
+            raise Failed(f"still running after {STREAM_S + 20} s: {' '.join(command)}") from expired
+
     def measure_by_iperf3(self):
         target = self.hosts[0]
-        with Processes(STREAM_S + 20) as processes:
+        with Processes(STREAM_S + 20, delay_line=self.delay_line) as processes:
             processes.start(["iperf3", "-s", "-1", "-B", target.address], target)
             streams = 1 if self.flow_mbit is None else STREAMS
             command = [*self.hosts[1].prefix, "iperf3", "-c", target.address, "-t", str(STREAM_S),
                        "-P", str(streams), "-J"]
             for _ in range(50):
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                done = self.call(command)
                 # It may exit with 0 and an error in its JSON.
                 total = done.stdout.startswith("{") and json.loads(done.stdout).get("end", {})
                 if total and "sum_received" in total:

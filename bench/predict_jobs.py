@@ -13,7 +13,8 @@ JOB_TIMEOUT_S = 180
 SECURITY = "curve"  # the default of jobs with keys, which those on this host have
 CALIBRATION_S = 4  # of a job over links, about
 CALIBRATION_STEPS_LEAST = 20
-FEW_CORES_MBIT = 10000  # slower links leave a core idle that two workers share
+# Slower links, and a delay, leave a core idle that two workers share.
+FEW_CORES_LINK = predict_cells.Network(10000, 0)
 
 
 def call(*words, timeout_s=600):
@@ -80,16 +81,16 @@ class Jobs:
                  timeout_s=JOB_TIMEOUT_S)
             return images_of(out)
 
-    def run_over_links(self, cell, options, steps, out=None, mbit=None):
+    def run_over_links(self, cell, options, steps, out=None, link=None):
         """Each process on a host of its own; in ring the coordinator is on that of rank 0. Messages
         are encrypted, as those of jobs on this host are, and of jobs that `ringside run` starts
-        over ssh. With `out` the run folder stays, with a timeline. `mbit`: of other links than the
+        over ssh. With `out` the run folder stays, with a timeline. `link`: in the place of the
         cell's."""
-        link = predict_cells.LINKS[cell.network]
+        link = link or predict_cells.LINKS[cell.network]
         worker = os.path.join(self.build, "worker", "worker")
-        with Links(cell.workers + cell.servers, mbit or link.mbit, delay_ms=link.delay_ms,
-                   are_named=True, are_fair=True) as links, \
-                Processes(JOB_TIMEOUT_S, self.build, SECURITY) as processes:
+        with Links(cell.workers + cell.servers, link.mbit, delay_ms=link.delay_ms, are_named=True,
+                   are_fair=True, build=self.build) as links, \
+                Processes(JOB_TIMEOUT_S, self.build, SECURITY, links.delay_line) as processes:
             where = out or os.path.join(processes.folder.name, "run")
             parts = (["--timeline-dir", os.path.join(where, "timeline")] if out else [])
             servers = links.hosts[cell.workers:] or links.hosts[:1]
@@ -132,7 +133,7 @@ class Jobs:
         pair = predict_cells.Cell(cell.model, cell.network, "ring:auto", 2, "")
         with one_core():
             self.run_over_links(pair, jobs["ring"], max(CALIBRATION_STEPS_LEAST, steps // 4),
-                                os.path.join(runs, "ring-few-cores"), FEW_CORES_MBIT)
+                                os.path.join(runs, "ring-few-cores"), FEW_CORES_LINK)
 
     @staticmethod
     def exchange_s(cell, near):
