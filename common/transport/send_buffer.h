@@ -7,7 +7,12 @@
  * measured of the connection (TCP_INFO): the delivery rate times the least round trip, which is
  * what is under way, and half a millisecond more, in which the sender may be busy elsewhere. What
  * the kernel measures over a few messages may be wrong by half, and with too small a buffer a link
- * carries less than it could. So where Ringside has measured the path itself, that counts. */
+ * carries less than it could. So where Ringside has measured the path itself, that counts.
+ *
+ * Connections that share a link deliver at a part of its rate each. Where a round trip takes
+ * milliseconds, one whose buffer is fitted to that part cannot use the link when the others are
+ * idle. The kernel counts for how long a buffer has held its connection back, and one that has done
+ * so for a sixteenth of the time grows again there, up to its first size. */
 #ifndef COMMON_TRANSPORT_SEND_BUFFER_H
 #define COMMON_TRANSPORT_SEND_BUFFER_H
 
@@ -26,8 +31,19 @@
  * 40 ms later. (Segments on the loopback interface have 64 KiB.) */
 int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss);
 
+/* What the kernel tells of a connection. */
+struct send_buffer_past {
+    int bytes;        // of its buffer, as it was asked for
+    uint32_t rtt_us;  // the least round trip
+    uint64_t busy_us; // for which it has sent,
+    uint64_t held_us; // and of these, for which its buffer has held it back
+};
+
+/* Returns the bytes for a connection with such a past, if `fitted` are right for its path. */
+int send_buffer_unheld(int fitted, const struct send_buffer_past *past);
+
 /* Fits the buffer of a connection. Returns false if nothing is known: it is not a TCP connection,
- * or has sent too little for its rate to be the path's. */
+ * or has sent too little for its rate to be the path's, and was not held back. */
 bool send_buffer_fit(int descriptor);
 
 /* The same, from a measurement of the path that the caller has. Returns false if it is not a TCP

@@ -36,6 +36,34 @@ static void it_always_holds_several_segments(void **state)
     assert_int_equal(send_buffer_bytes(0, 0, UINT32_MAX), SEND_BUFFER_MAX);
 }
 
+/* Of a path of 2 ms whose rate is right for 70,000 bytes. */
+static int unheld(int bytes, uint64_t busy_us, uint64_t held_us)
+{
+    const struct send_buffer_past past = {
+        .bytes = bytes, .rtt_us = 2000, .busy_us = busy_us, .held_us = held_us};
+    return send_buffer_unheld(70000, &past);
+}
+
+static void a_buffer_that_has_held_its_connection_back_grows_up_to_its_first_size(void **state)
+{
+    (void)state;
+    assert_int_equal(unheld(70000, 16000, 1001), 140000);
+    assert_int_equal(unheld(300000, 16000, 1001), SEND_BUFFER_START);
+    assert_int_equal(unheld(SEND_BUFFER_START, 16000, 1001), SEND_BUFFER_START);
+    assert_int_equal(unheld(20000, 16000, 1001), 70000);  // its path's is more
+    assert_int_equal(unheld(140000, 16000, 1000), 70000); // hardly held back
+    assert_int_equal(unheld(140000, 0, 0), 70000);        // not said
+    assert_int_equal(unheld(INT32_MAX, UINT64_MAX, UINT64_MAX), SEND_BUFFER_START);
+}
+
+static void on_a_short_path_a_buffer_that_holds_back_stays_small(void **state)
+{
+    (void)state;
+    const struct send_buffer_past past = {
+        .bytes = 70000, .rtt_us = 60, .busy_us = 16000, .held_us = 8000};
+    assert_int_equal(send_buffer_unheld(70000, &past), 70000);
+}
+
 static int buffer_of(int descriptor)
 {
     int bytes;
@@ -127,6 +155,8 @@ int main(void)
         cmocka_unit_test(it_holds_what_is_on_its_way_and_half_a_millisecond_more),
         cmocka_unit_test(it_is_neither_too_small_nor_too_large),
         cmocka_unit_test(it_always_holds_several_segments),
+        cmocka_unit_test(a_buffer_that_has_held_its_connection_back_grows_up_to_its_first_size),
+        cmocka_unit_test(on_a_short_path_a_buffer_that_holds_back_stays_small),
         cmocka_unit_test(a_connection_that_was_busy_gets_a_buffer_of_its_own_size),
         cmocka_unit_test(a_connection_that_has_sent_nothing_is_left_alone),
         cmocka_unit_test(a_connection_is_fitted_to_what_others_have_measured_of_its_way),
