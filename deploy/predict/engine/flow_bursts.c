@@ -1,8 +1,6 @@
 /* Keeps the levels of token buckets: what a link was given, without what it still has to carry. */
 #include "deploy/predict/engine/flow_bursts.h"
 
-#include <float.h>
-
 /* Bytes of all flows that the link has not carried yet. */
 static double waiting_bytes(const struct flows *flows, const struct link_state *link, double now)
 {
@@ -41,7 +39,7 @@ void flow_bursts_expect(struct flows *flows, const struct flow_class *class, boo
 double flow_bursts_take(struct flows *flows, const struct flow_class *class, double bytes,
                         double now, bool is_paced)
 {
-    bool is_limited = is_paced || class->most < DBL_MAX / 8;
+    bool is_limited = is_paced || class->most < FLOW_NO_LIMIT;
     if (!flows->has_bursts || class->link_count == 0) {
         return 0;
     }

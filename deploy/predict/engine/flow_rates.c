@@ -1,21 +1,19 @@
-/* Shares links among flows: max-min, by progressive filling.
+/* Shares links among flows: max-min, link by link in the order of their levels.
  *
- * The level of a link is what each flow has there that nothing else limits to less. It follows from
- * lower levels only: from what flows have that others limit before. Rates are max-min if each class
- * has the level of a link, and no more than that of any other (Bertsekas and Gallager, Data
- * Networks, section 6.5.2).
+ * The level of a link is the rate of those of its flows that nothing else limits to less. It
+ * depends on lower levels only: on those of the links that limit its other flows. Rates are max-min
+ * if each class has the level of one of its links, and no more than that of any other (Bertsekas
+ * and Gallager, Data Networks, section 6.5.2).
  *
- * When flows begin or end, most levels stay. So only those are reckoned that may change, as
- * shortest paths are where roads change (Ramalingam and Reps, An incremental algorithm for a
- * generalization of the shortest-path problem, 1996): links have their turns in the order of their
- * levels, of before or of now, whichever is lower. At its turn a link gives its level to the
- * classes that it limits, and to those that have more. That may change the levels of their other
- * links, but none that is lower than both. A link that limits nobody, and is not full, has no turn.
- */
+ * When flows begin or end, most levels stay. Only those that may change are computed again, as
+ * shortest paths are when the lengths of edges change (Ramalingam and Reps, An incremental
+ * algorithm for a generalization of the shortest-path problem, 1996). Links have turns in the order
+ * of their levels, each at its old level or at its new one, whichever is lower. At its turn a link
+ * gives its level to the classes that it limits, and to those that have more. That may change the
+ * levels of their other links, but none below the level of this turn. A link that limits no class,
+ * and is not full, has no turn. */
 #include "deploy/predict/engine/flow_state.h"
 #include "deploy/predict/engine/flows.h"
-
-#include <float.h>
 
 #define TOLERANCE 1e-9 // of a level, for rounding
 
@@ -42,7 +40,8 @@ static double want_of(const struct flows *flows, uint32_t class, uint32_t link)
     return pace->limit == link ? most_of(flows, class) : pace->rate;
 }
 
-/* At least the level of a link, at which those that want less than `parted` have it. */
+/* A lower bound of a link's level: classes that want less than `parted` have what they want, and
+ * the others share the rest. */
 static double bound_of(const struct link_state *link)
 {
     if (link->sharing > 0) {
@@ -51,7 +50,7 @@ static double bound_of(const struct link_state *link)
     return link->free < -TOLERANCE * link->bandwidth ? 0 : FLOW_LEVEL_NONE;
 }
 
-/* Finds the level of a link, which is not below the given one. */
+/* Finds the level of a link, which is not below `lowest`. */
 static void find_level(const struct flows *flows, uint32_t index, double lowest)
 {
     struct link_state *link = &flows->links[index];
@@ -79,7 +78,7 @@ static void find_level(const struct flows *flows, uint32_t index, double lowest)
     link->is_found = true;
 }
 
-/* A link has its turn at its level of before or of now, whichever is lower. */
+/* Gives a link a turn at its old level or at its new one, whichever is lower. */
 static void queue_link(struct flows *flows, uint32_t index)
 {
     const struct link_state *link = &flows->links[index];
@@ -107,7 +106,7 @@ static void open_link(struct flows *flows, uint32_t index)
     queue_link(flows, index);
 }
 
-/* A class of so much weight wants something else at an open link. */
+/* A class of this weight wants another rate of an open link. */
 static void change_want(struct flows *flows, uint32_t index, double weight, double before,
                         double want)
 {
@@ -134,7 +133,8 @@ static void change_want(struct flows *flows, uint32_t index, double weight, doub
     link->next = bound_of(link);
     queue_link(flows, index);
 }
-/* What a class of so much weight adds to the load of its links, once it has a rate. */
+
+/* What a class of this weight adds to the load of its links, once it has a rate. */
 static double load_of(double rate, double weight)
 {
     return rate < FLOW_NO_LIMIT ? rate * weight : 0;
@@ -181,7 +181,7 @@ static void set_rate(struct flows *flows, uint32_t index, double rate, uint32_t 
     }
 }
 
-/* Gives a link its level, and that to the classes which it limits now. */
+/* Gives a link its level, and also the classes that it limits from now on. */
 static void set_level(struct flows *flows, uint32_t index, double level)
 {
     struct link_state *link = &flows->links[index];
@@ -203,7 +203,7 @@ static void set_level(struct flows *flows, uint32_t index, double level)
     link->level = link->limited > 0 ? level : FLOW_LEVEL_NONE;
 }
 
-/* The next link has its turn, unless its level is higher than it was taken for. */
+/* Gives the next link its turn, or a later one if its level turns out to be higher. */
 static void take_turn(struct flows *flows)
 {
     const struct heap_entry first = flows->queue[0];
@@ -221,7 +221,7 @@ static void take_turn(struct flows *flows)
     set_level(flows, first.index, stays ? link->level : link->next);
 }
 
-/* Takes those that have ended from their links, and tells links what they carry. */
+/* Brings the loads of links up to date, and takes classes without flows off their links. */
 static void count_flows(struct flows *flows)
 {
     for (uint32_t i = 0; i < flows->dirty.count; i++) {
@@ -238,8 +238,8 @@ static void count_flows(struct flows *flows)
     }
 }
 
-/* The classes whose number of flows is another one may have other rates, as their links have other
- * levels. */
+/* Opens the links of classes whose number of flows has changed. Classes that had no flows want all
+ * that they may have. */
 static void begin_sharing(struct flows *flows)
 {
     flows->mark++;

@@ -25,8 +25,8 @@ struct flow {
 };
 
 #define FLOW_LIMIT_NONE UINT32_MAX    // no link limits a class: it has no rate, or all it may have
-#define FLOW_LEVEL_NONE DBL_MAX       // of a link that limits nobody
-#define FLOW_NO_LIMIT   (DBL_MAX / 4) // of a flow
+#define FLOW_LEVEL_NONE DBL_MAX       // of a link that limits no class
+#define FLOW_NO_LIMIT   (DBL_MAX / 4) // the most that a flow may have, where only links limit it
 
 /* What sharing looks at, of each class that a link has. It looks at many, so this is apart from the
  * rest of a class: that of thousands fits in a core's cache. */
@@ -61,16 +61,16 @@ struct link_state {
     double bandwidth;  // that the job has of it
     double load;       // the sum of all flows' rates
     double level;      // the rate of the classes that it limits
-    uint32_t *classes; // that have flows; owned
+    uint32_t *classes; // (count) that have flows; owned
     uint32_t count, room;
-    uint32_t limited; // of these, by it
-    uint32_t sharing; // how many of them want no less than `parted`,
-    double sharers;   // the flows that these stand for,
-    double free;      // and what the others leave them, while it is open
-    double parted;
-    double next;   // its level from now on, or less than that
-    uint64_t mark; // of the last sharing in which it was open
-    bool is_found; // `next` is no less
+    uint32_t limited; // how many of these it limits
+    uint32_t sharing; // while it is open: how many of these want `parted` or more,
+    double sharers;   // the flows that they stand for,
+    double free;      // what the others leave them of the bandwidth,
+    double parted;    // and the rate that parts the two
+    double next;      // its level from now on, or a lower bound of it
+    uint64_t mark;    // of the last sharing in which it was open
+    bool is_found;    // `next` is its level
     struct flow_burst burst;
 };
 
@@ -93,7 +93,7 @@ struct flows {
     struct heap_entry *queue; // (queue_count) open links that have a turn still, by level
     uint32_t *queue_places;   // (links of the network) of each link in it
     uint32_t queue_count;
-    double filled;       // the level that all links with a lower one have kept or reached
+    double filled;       // the level of this turn: lower ones do not change any more
     uint64_t order;      // of the next flow
     uint64_t mark;       // of this sharing
     double listed_bytes; // of the lists of flows, of all classes, and of those of classes
