@@ -1,17 +1,17 @@
-/* Delays what hosts receive, where the kernel has no netem.
+/* Delays the packets that hosts receive, where the kernel has no netem.
  *
  *     delay_line DELAY_US NAMESPACE...
  *
- * Each network namespace is a host. The program listens to queue 0 of each (packet_queue.h), prints
- * "ready", and from then on each packet that a rule of the host puts there goes on DELAY_US
- * microseconds after it came, behind all that came before it. It ends when its standard input does,
- * and prints a line of JSON: how many packets there were, how late they went on, and the CPU
- * seconds that took, the kernel's work for those who receive them included. If a packet is lost, or
- * it is killed, hosts receive nothing any more.
+ * Each network namespace is a host. The program listens to queue 0 of each (packet_queue.h) and
+ * prints "ready". From then on each packet that a rule of the host puts there goes on DELAY_US
+ * microseconds after it came, in order. The program ends when its standard input does, and prints a
+ * line of JSON: how many packets there were, how late they went on, and the CPU seconds of the
+ * program, which include the kernel's work for the receivers. If a packet is lost, or the program
+ * is killed, hosts receive nothing any more.
  *
- * What comes waits in the kernel, which also notes when. So nothing needs to be done as it comes,
- * and the program only wakes when a packet is due. What came meanwhile is then read, and is due
- * later. Cores may be busy with others' work, before which it goes, as netem's timers would. */
+ * Packets wait in the kernel, which notes when each of them came. So the program need not wake for
+ * an arrival, only when a packet is due: it then reads what came meanwhile, which is due later. It
+ * runs before other programs on busy cores, as netem's timers would. */
 #include "bench/packet_queue.h"
 #include "common/base/clock.h"
 
@@ -55,14 +55,14 @@ struct line {
     struct host hosts[HOSTS_MAX];
     uint32_t host_count;
     uint64_t delay_ns;
-    struct moment looked; // until then all that came has been read
-    int poll;             // has the hosts' queues, and the standard input; -1: not open
+    struct moment looked; // what came before this has been read
+    int poll;             // of the hosts' queues and the standard input; -1: not open
     uint64_t packets, late_ns, late_ns_max;
 };
 
 /* ---- One host's packets ---- */
 
-/* In this order: what interrupts it in between makes packets late, and none early. */
+/* In this order: an interruption in between makes packets late, and none early. */
 static struct moment read_clocks(void)
 {
     uint64_t day_ns = clock_day_ns();
@@ -74,8 +74,9 @@ static struct waiting *waiting_at(const struct host *host, uint32_t index)
     return &host->ring[(host->first + index) % PACKET_QUEUE_MAX];
 }
 
-/* When a packet came, or later. The kernel has that in the time of day, which may go a little
- * faster than the clock or slower, and may be set: then it counts as if it came now. */
+/* When a packet came, by clock_now_ns, or a little later. The kernel says so in the time of day,
+ * which may go faster or slower than that clock. If it was set meanwhile, the packet counts as one
+ * that came now. */
 static uint64_t came_at(const struct moment *looked, const struct moment *now, uint64_t came_day_ns)
 {
     uint64_t passed_ns = now->clock_ns - looked->clock_ns;
@@ -89,7 +90,7 @@ static uint64_t came_at(const struct moment *looked, const struct moment *now, u
     return now->clock_ns - (age_ns - age_ns / DAY_ERROR);
 }
 
-/* Reads what has come. Returns 0, or -1 once what went wrong is printed. */
+/* Reads which packets have come. Returns 0, or -1 once what went wrong is printed. */
 static int take(struct line *line, struct host *host)
 {
     struct packet packets[TAKEN_MAX];
@@ -111,7 +112,7 @@ static int take(struct line *line, struct host *host)
     return taken < 0 ? -1 : 0;
 }
 
-/* Lets those go on that are due. */
+/* Lets the packets go on that are due. */
 static int release(struct line *line, struct host *host)
 {
     uint64_t now_ns = clock_now_ns();
@@ -190,7 +191,7 @@ static void sleep_until(uint64_t due_ns)
     }
 }
 
-/* Reads what has come to all hosts; while no packet waits, it waits for one. */
+/* Reads which packets have come to all hosts. It waits for one if it may. */
 static int look(struct line *line, bool may_wait, bool *ret_is_over)
 {
     struct epoll_event events[HOSTS_MAX + 1];
@@ -254,15 +255,13 @@ static int parse_delay(const char *word, uint64_t *ret_ns)
     return 0;
 }
 
-/* Others' work would make packets late, so it goes first; and it does not outlive who started it.
- */
-static void take_precedence(void)
+/* Packets would be late if other programs ran first. */
+static void run_before_others(void)
 {
     const struct sched_param first = {.sched_priority = 1};
     if (sched_setscheduler(0, SCHED_FIFO, &first) != 0) {
-        fprintf(stderr, "delay_line: packets may be late, as it does not go before others: %m\n");
+        fprintf(stderr, "delay_line: packets may be late, as other programs can run first: %m\n");
     }
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 int main(int argc, char **argv)
@@ -279,7 +278,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "delay_line: %d namespaces are more than %d\n", argc - 2, HOSTS_MAX);
         return 2;
     }
-    take_precedence();
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // it does not outlive who started it
+    run_before_others();
     int status = open_hosts(&line, argv + 2, (uint32_t)(argc - 2));
     if (status == 0) {
         printf("ready\n");

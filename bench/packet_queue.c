@@ -1,8 +1,8 @@
-/* Talks to the kernel's nfnetlink_queue without a library: a request, a verdict, and two kinds of
- * messages.
+/* Talks to the kernel's nfnetlink_queue without a library: requests and verdicts go there, packets
+ * and errors come back.
  *
  * Packets are not copied, and large ones that TCP leaves to the device to cut stay whole
- * (NFQA_CFG_F_GSO). The kernel notes when packets come once a socket asks for that, of any kind
+ * (NFQA_CFG_F_GSO). The kernel notes when packets come as long as any socket asks for that
  * (SO_TIMESTAMPNS). */
 #include "bench/packet_queue.h"
 
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define QUEUE_NUMBER   0
-#define MESSAGE_BYTES  512 // more than any has that comes without its packet
+#define MESSAGE_BYTES  512 // more than any message has without the packet itself
 #define MESSAGES       32  // that are read at once
 #define RECEIVE_BYTES  (64 << 20)
 #define ATTRIBUTES_MAX 96
@@ -30,12 +30,12 @@
 
 /* What is sent to the kernel. */
 struct request {
-    struct nlmsghdr header; // its nlmsg_len is what there is so far
+    struct nlmsghdr header; // nlmsg_len: the bytes of the request so far
     struct nfgenmsg family;
     unsigned char attributes[ATTRIBUTES_MAX];
 };
 
-/* What is read of it. */
+/* What is read from it. */
 struct messages {
     struct mmsghdr headers[MESSAGES];
     struct iovec places[MESSAGES];
@@ -81,7 +81,7 @@ static bool request_send(const struct packet_queue *queue, const struct request 
            (ssize_t)request->header.nlmsg_len;
 }
 
-/* Copies the attribute of a type. False: there is none that is as long. */
+/* Copies the attribute of a type. False: there is none, or it is shorter. */
 static bool find_attribute(const unsigned char *bytes, size_t count, uint16_t type, void *ret_value,
                            size_t value_bytes)
 {
@@ -121,7 +121,7 @@ static int read_message(const unsigned char *bytes, size_t count, struct packet 
     }
     *ret_packet = (struct packet){.id = ntohl(packet.packet_id)};
     if (find_attribute(bytes + ahead, count - ahead, NFQA_TIMESTAMP, &time, sizeof(time))) {
-        // It was cut to whole microseconds, and nothing may go on too early.
+        // The kernel cuts it to whole microseconds, and no packet may go on too early.
         ret_packet->came_ns = be64toh(time.sec) * 1000000000 + be64toh(time.usec) * 1000 + 999;
     }
     return 1;
