@@ -9,7 +9,7 @@
 
 #define SLACK_US     500
 #define SEGMENTS_MIN 4
-#define HELD_PART    16 // of the time
+#define HELD_PART    16 // one of so many parts of the time
 
 int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss)
 {
@@ -18,7 +18,7 @@ int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss)
     return (int)fmin(bytes, SEND_BUFFER_MAX);
 }
 
-int send_buffer_unheld(int fitted, const struct send_buffer_past *past)
+int send_buffer_grow(int fitted, const struct send_buffer_past *past)
 {
     bool is_long = past->rtt_us > SLACK_US;
     if (!is_long || past->held_us <= past->busy_us / HELD_PART) {
@@ -28,7 +28,7 @@ int send_buffer_unheld(int fitted, const struct send_buffer_past *past)
     return fitted > grown ? fitted : grown;
 }
 
-/* What a kernel does not tell is 0. */
+/* What an older kernel does not say is 0. */
 static bool find_info(int descriptor, struct tcp_info *ret_info)
 {
     const size_t needed =
@@ -38,7 +38,7 @@ static bool find_info(int descriptor, struct tcp_info *ret_info)
     return getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, ret_info, &size) == 0 && size >= needed;
 }
 
-/* As it was asked for: the kernel doubles that. */
+/* As asked for: the kernel doubles that. */
 static int find_bytes(int descriptor)
 {
     int bytes = 0;
@@ -65,7 +65,7 @@ bool send_buffer_fit(int descriptor)
     int fitted =
         is_known ? send_buffer_bytes(info.tcpi_delivery_rate, info.tcpi_min_rtt, info.tcpi_snd_mss)
                  : past.bytes;
-    int wanted = send_buffer_unheld(fitted, &past);
+    int wanted = send_buffer_grow(fitted, &past);
     return (is_known || wanted > past.bytes) && set_bytes(descriptor, wanted);
 }
 

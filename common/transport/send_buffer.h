@@ -11,8 +11,9 @@
  *
  * Connections that share a link deliver at a part of its rate each. Where a round trip takes
  * milliseconds, one whose buffer is fitted to that part cannot use the link when the others are
- * idle. The kernel counts for how long a buffer has held its connection back, and one that has done
- * so for a sixteenth of the time grows again there, up to its first size. */
+ * idle. The kernel counts for how long a buffer has held its connection back. If on such a path
+ * that is more than a sixteenth of the time in which the connection had data to send, the buffer
+ * grows again, up to its first size. */
 #ifndef COMMON_TRANSPORT_SEND_BUFFER_H
 #define COMMON_TRANSPORT_SEND_BUFFER_H
 
@@ -31,16 +32,16 @@
  * 40 ms later. (Segments on the loopback interface have 64 KiB.) */
 int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss);
 
-/* What the kernel tells of a connection. */
+/* What the kernel says of a connection. */
 struct send_buffer_past {
-    int bytes;        // of its buffer, as it was asked for
+    int bytes;        // of its buffer, as asked for
     uint32_t rtt_us;  // the least round trip
-    uint64_t busy_us; // for which it has sent,
-    uint64_t held_us; // and of these, for which its buffer has held it back
+    uint64_t busy_us; // the time in which it had data to send,
+    uint64_t held_us; // and the part of it in which its buffer has held it back
 };
 
-/* Returns the bytes for a connection with such a past, if `fitted` are right for its path. */
-int send_buffer_unheld(int fitted, const struct send_buffer_past *past);
+/* Returns the bytes for a connection with such a past, where `fitted` is right for its rate. */
+int send_buffer_grow(int fitted, const struct send_buffer_past *past);
 
 /* Fits the buffer of a connection. Returns false if nothing is known: it is not a TCP connection,
  * or has sent too little for its rate to be the path's, and was not held back. */

@@ -36,24 +36,24 @@ static void it_always_holds_several_segments(void **state)
     assert_int_equal(send_buffer_bytes(0, 0, UINT32_MAX), SEND_BUFFER_MAX);
 }
 
-/* Of a path of 2 ms whose rate is right for 70,000 bytes. */
-static int unheld(int bytes, uint64_t busy_us, uint64_t held_us)
+/* Of a connection over a path of 2 ms, whose rate is right for 70,000 bytes. */
+static int grown(int bytes, uint64_t busy_us, uint64_t held_us)
 {
     const struct send_buffer_past past = {
         .bytes = bytes, .rtt_us = 2000, .busy_us = busy_us, .held_us = held_us};
-    return send_buffer_unheld(70000, &past);
+    return send_buffer_grow(70000, &past);
 }
 
 static void a_buffer_that_has_held_its_connection_back_grows_up_to_its_first_size(void **state)
 {
     (void)state;
-    assert_int_equal(unheld(70000, 16000, 1001), 140000);
-    assert_int_equal(unheld(300000, 16000, 1001), SEND_BUFFER_START);
-    assert_int_equal(unheld(SEND_BUFFER_START, 16000, 1001), SEND_BUFFER_START);
-    assert_int_equal(unheld(20000, 16000, 1001), 70000);  // its path's is more
-    assert_int_equal(unheld(140000, 16000, 1000), 70000); // hardly held back
-    assert_int_equal(unheld(140000, 0, 0), 70000);        // not said
-    assert_int_equal(unheld(INT32_MAX, UINT64_MAX, UINT64_MAX), SEND_BUFFER_START);
+    assert_int_equal(grown(70000, 16000, 1001), 140000);
+    assert_int_equal(grown(300000, 16000, 1001), SEND_BUFFER_START);
+    assert_int_equal(grown(SEND_BUFFER_START, 16000, 1001), SEND_BUFFER_START);
+    assert_int_equal(grown(20000, 16000, 1001), 70000);  // its path's is more
+    assert_int_equal(grown(140000, 16000, 1000), 70000); // hardly held back
+    assert_int_equal(grown(140000, 0, 0), 70000);        // not said
+    assert_int_equal(grown(INT32_MAX, UINT64_MAX, UINT64_MAX), SEND_BUFFER_START);
 }
 
 static void on_a_short_path_a_buffer_that_holds_back_stays_small(void **state)
@@ -61,7 +61,7 @@ static void on_a_short_path_a_buffer_that_holds_back_stays_small(void **state)
     (void)state;
     const struct send_buffer_past past = {
         .bytes = 70000, .rtt_us = 60, .busy_us = 16000, .held_us = 8000};
-    assert_int_equal(send_buffer_unheld(70000, &past), 70000);
+    assert_int_equal(send_buffer_grow(70000, &past), 70000);
 }
 
 static int buffer_of(int descriptor)
