@@ -67,7 +67,7 @@ def run_main(main):
 
 
 def run_tool(*command, text=None):
-    """What a tool of the system prints, which gets `text`."""
+    """What a tool of the system prints, with `text` as its input."""
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
@@ -91,7 +91,7 @@ class Processes:
     """Processes that are started together; `with` ends what still runs.
 
     All of them go without keys, off the loopback interface as well; those of a build that is given
-    have fresh ones, unless `security` is "none". They fail with the delay line that they need.
+    have fresh ones, unless `security` is "none". They fail if the delay line that they need ends.
     """
 
     def __init__(self, timeout_s, build=None, security="none", delay_line=None):

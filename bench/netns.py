@@ -87,8 +87,8 @@ def burst_kib(mbit):
 class Links:
     """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
     removed, whatever happens in between. With are_named, hosts have names of their own; with
-    are_fair, a link has a queue for each peer of its host, and not one for all. Delays are of netem,
-    or of the delay line of a build."""
+    are_fair, a link has a queue for each peer of its host, and not one for all. Delays are made by
+    netem, or by the delay line of a build where the kernel has none."""
 
     def __init__(self, count, mbit, flow_mbit=None, delay_ms=0, are_named=False, are_fair=False,
                  build=None):
@@ -216,7 +216,7 @@ class Links:
         return self
 
     def finds_netem(self):
-        """Tried where no packets go."""
+        """Whether the kernel has netem: tries it where no packets go."""
         try:
             self.run("ip", "netns", "exec", self.switch, "tc", "qdisc", "add", "dev", "lo", "root",
                      "netem")
@@ -230,8 +230,8 @@ class Links:
             raise Failed(failure) from error
 
     def remove(self):
-        """Not to be interrupted by who presses Ctrl-C again. Returns why the delay line had ended
-        by then, or None."""
+        """A second Ctrl-C does not interrupt it. Returns why the delay line had ended by then, or
+        None."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         failure = self.delay_line.end() if self.delay_line is not None else None
         for name in reversed(self.made):
@@ -258,7 +258,7 @@ class Links:
 
     @staticmethod
     def call(command):
-        """It ends, also where no packet arrives."""
+        """Runs a command. Fails if it does not end in time, as where no packets arrive."""
         try:
             return subprocess.run(command, capture_output=True, text=True, check=False,
                                   timeout=STREAM_S + 20)

@@ -13,7 +13,7 @@ JOB_TIMEOUT_S = 180
 SECURITY = "curve"  # the default of jobs with keys, which those on this host have
 CALIBRATION_S = 4  # of a job over links, about
 CALIBRATION_STEPS_LEAST = 20
-# Slower links, and a delay, leave a core idle that two workers share.
+# Two workers that share a core leave it idle over slower links, or with a delay.
 FEW_CORES_LINK = predict_cells.Network(10000, 0)
 
 
@@ -84,7 +84,7 @@ class Jobs:
     def run_over_links(self, cell, options, steps, out=None, link=None):
         """Each process on a host of its own; in ring the coordinator is on that of rank 0. Messages
         are encrypted, as those of jobs on this host are, and of jobs that `ringside run` starts
-        over ssh. With `out` the run folder stays, with a timeline. `link`: in the place of the
+        over ssh. With `out` the run folder stays, with a timeline. `link` takes the place of the
         cell's."""
         link = link or predict_cells.LINKS[cell.network]
         worker = os.path.join(self.build, "worker", "worker")
