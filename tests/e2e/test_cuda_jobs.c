@@ -157,7 +157,7 @@ static void buckets_that_change_take_the_gradients_of_the_same_steps(void **stat
     check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
 }
 
-static void so_they_do_where_steps_are_launched_and_servers_sum(void **state)
+static void buckets_change_alike_where_steps_are_launched_and_servers_sum(void **state)
 {
     (void)state;
     static const struct job jobs[] = {
@@ -403,8 +403,8 @@ static void what_workers_take_of_gpus_is_said_before_the_job(void **state)
     programs_remove_folder(folder);
 }
 
-/* Without an argument: a job of each way that gradients take. With one: others, too long for the
- * sanitizers. */
+/* Without an argument: jobs for each way that gradients go. With one: the others, which take too
+ * long for the sanitizers. */
 int main(int argc, char **argv)
 {
     (void)argv;
@@ -420,13 +420,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(phases_take_states_from_the_device_and_give_them_back),
         cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
         cmocka_unit_test(buckets_that_change_take_the_gradients_of_the_same_steps),
+        cmocka_unit_test(buckets_change_alike_where_steps_are_launched_and_servers_sum),
         cmocka_unit_test(graphs_change_no_bit),
         cmocka_unit_test(sums_on_devices_go_on_beside_those_of_normalisations),
         cmocka_unit_test(fewer_processes_than_ranks_end_as_a_process_for_each),
         cmocka_unit_test(servers_on_a_device_have_the_bits_of_the_hosts),
         cmocka_unit_test(devices_sum_in_the_phases_of_the_ring),
         cmocka_unit_test(copies_are_counted_for_each_step),
-        cmocka_unit_test(so_they_do_where_steps_are_launched_and_servers_sum),
     };
     return argc > 1 ? cmocka_run_group_tests(others, NULL, NULL)
                     : cmocka_run_group_tests(tests, NULL, NULL);
