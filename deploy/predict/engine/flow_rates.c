@@ -182,22 +182,22 @@ static void set_rate(struct flows *flows, uint32_t index, double rate, uint32_t 
 }
 
 /* Gives a link its level, and also the classes that it limits from now on. */
-static void set_level(struct flows *flows, uint32_t index, double level)
+static void set_level(struct flows *flows, uint32_t at, double level)
 {
-    struct link_state *link = &flows->links[index];
+    struct link_state *link = &flows->links[at];
     link->level = level;
     for (uint32_t i = 0; i < link->count; i++) {
         uint32_t class = link->classes[i];
         const struct flow_pace *pace = &flows->paces[class];
-        if (pace->limit == index) {
+        if (pace->limit == at) {
             double most = most_of(flows, class);
             if (level >= most) {
                 set_rate(flows, class, most, FLOW_LIMIT_NONE);
             } else if (level != pace->rate) {
-                set_rate(flows, class, level, index);
+                set_rate(flows, class, level, at);
             }
         } else if (is_above(pace->rate, level)) {
-            set_rate(flows, class, level, index);
+            set_rate(flows, class, level, at);
         }
     }
     link->level = link->limited > 0 ? level : FLOW_LEVEL_NONE;
