@@ -266,7 +266,7 @@ static void run_before_others(void)
 
 int main(int argc, char **argv)
 {
-    struct line line = {.poll = -1};
+    static struct line line = {.poll = -1};
     if (argc < 3) {
         fprintf(stderr, "usage: delay_line DELAY_US NAMESPACE...\n");
         return 2;
