@@ -16,6 +16,7 @@
 #include "deploy/predict/engine/flows.h"
 
 #define TOLERANCE 1e-9 // of a level, for rounding
+#define LOAD_MOST 2    // times a link's bandwidth, by one class
 
 static bool is_above(double rate, double level)
 {
@@ -134,10 +135,12 @@ static void change_want(struct flows *flows, uint32_t index, double weight, doub
     queue_link(flows, index);
 }
 
-/* What a class of this weight adds to the load of its links, once it has a rate. */
-static double load_of(double rate, double weight)
+/* What a class of this weight adds to the load of a link. Before the link limits it, it may want
+ * any number, beside which rounding would lose what others add. */
+static double load_of(const struct link_state *link, double rate, double weight)
 {
-    return rate < FLOW_NO_LIMIT ? rate * weight : 0;
+    double load = rate * weight, most = LOAD_MOST * link->bandwidth;
+    return load < most ? load : most;
 }
 
 static void note_change(struct flows *flows, uint32_t index)
@@ -162,7 +165,6 @@ static void set_rate(struct flows *flows, uint32_t index, double rate, uint32_t 
     const struct flow_class *class = &flows->classes[index];
     struct flow_pace *pace = &flows->paces[index];
     double rate_before = pace->rate, most = most_of(flows, index), weight = weight_of(pace);
-    double more = load_of(rate, weight) - load_of(rate_before, weight);
     uint32_t limit_before = pace->limit;
     note_change(flows, index);
     pace->rate = rate;
@@ -172,10 +174,10 @@ static void set_rate(struct flows *flows, uint32_t index, double rate, uint32_t 
         struct link_state *link = &flows->links[at];
         double before = limit_before == at ? most : rate_before;
         double want = limit == at ? most : rate;
-        link->load += more;
+        link->load += load_of(link, rate, weight) - load_of(link, rate_before, weight);
         if (is_open(flows, link) && at != limit && before != want) {
             change_want(flows, at, weight, before, want);
-        } else if (!is_open(flows, link) && (rate >= FLOW_NO_LIMIT || may_change(link))) {
+        } else if (!is_open(flows, link) && may_change(link)) {
             open_link(flows, at);
         }
     }
@@ -228,9 +230,11 @@ static void count_flows(struct flows *flows)
         uint32_t index = flows->dirty.items[i];
         const struct flow_class *class = &flows->classes[index];
         const struct flow_pace *pace = &flows->paces[index];
-        double more = pace->rate * pace->each * ((double)pace->count - class->shared_count);
+        double weight_before = class->shared_count * pace->each;
         for (uint32_t j = 0; j < class->link_count; j++) {
-            flows->links[class->links[j]].load += more;
+            struct link_state *link = &flows->links[class->links[j]];
+            link->load += load_of(link, pace->rate, weight_of(pace)) -
+                          load_of(link, pace->rate, weight_before);
         }
         if (pace->count == 0) {
             flows_leave_links(flows, index);

@@ -270,6 +270,36 @@ static void flows_share_a_full_link_anew_when_one_takes_what_another_leaves(void
     network_finish(&network);
 }
 
+/* Of t's 10 kbit/s hosts b and a have 7 and 2, until a no longer sends to u as well: then b has
+ * what a's 4 leave. The limit of flows is far above any link, so beside it all digits of what a
+ * link carries would be lost. */
+static void a_limit_of_flows_that_none_reaches_changes_nothing(void **unused)
+{
+    (void)unused;
+    enum { A, B, T, U };
+    static const char text[] =
+        "{\"flow\": \"9999999999 TB/s\", \"switches\": [{\"name\": \"s\"}], \"hosts\": ["
+        "{\"name\": \"a\", \"nic\": \"4 kbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"b\", \"nic\": \"7 kbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"t\", \"nic\": \"10 kbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"},"
+        "{\"name\": \"u\", \"nic\": \"100 kbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}";
+    const double rate = 125;
+    struct network network;
+    struct flows *flows = NULL;
+    predictions_read_network(text, &network);
+    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
+    begin_between(&network, flows, 0, B, T, (7 + 6) * rate);
+    begin_between(&network, flows, 0, A, T, 100 * rate);
+    begin_between(&network, flows, 0, A, U, 2 * rate);
+    assert_true(flows_share(flows, 0));
+    predictions_check("end of a's other", 0, flows_next_end(flows), 1, 1e-9);
+    assert_int_equal(flows_end_next(flows, 1), A);
+    assert_true(flows_share(flows, 1));
+    predictions_check("end of b's", 0, flows_next_end(flows), 2, 1e-9);
+    flows_destroy(flows);
+    network_finish(&network);
+}
+
 static void begin_for(const struct network *network, struct flows *flows, uint32_t from,
                       double each, double bytes)
 {
@@ -356,6 +386,7 @@ int main(void)
         cmocka_unit_test(flows_between_equal_hosts_have_max_min_rates),
         cmocka_unit_test(flows_of_many_to_few_have_max_min_rates),
         cmocka_unit_test(flows_share_a_full_link_anew_when_one_takes_what_another_leaves),
+        cmocka_unit_test(a_limit_of_flows_that_none_reaches_changes_nothing),
         cmocka_unit_test(flows_that_stand_for_several_have_the_shares_of_these),
         cmocka_unit_test(flows_in_many_networks_have_max_min_rates),
         cmocka_unit_test(flows_that_stand_for_several_have_max_min_rates_in_many_networks),
