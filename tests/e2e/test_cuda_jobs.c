@@ -413,19 +413,19 @@ int main(int argc, char **argv)
         cmocka_unit_test(batch_normalisation_over_all_workers_ends_alike_in_both_designs),
         cmocka_unit_test(sums_on_devices_have_the_bits_of_the_hosts),
         cmocka_unit_test(servers_on_a_device_take_gradients_as_they_come),
+        cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
+        cmocka_unit_test(devices_sum_in_the_phases_of_the_ring),
         cmocka_unit_test(what_workers_take_of_gpus_is_said_before_the_job),
     };
     const struct CMUnitTest others[] = {
         cmocka_unit_test(one_worker_ends_where_a_server_does),
         cmocka_unit_test(phases_take_states_from_the_device_and_give_them_back),
-        cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
         cmocka_unit_test(buckets_that_change_take_the_gradients_of_the_same_steps),
         cmocka_unit_test(buckets_change_alike_where_steps_are_launched_and_servers_sum),
         cmocka_unit_test(graphs_change_no_bit),
         cmocka_unit_test(sums_on_devices_go_on_beside_those_of_normalisations),
         cmocka_unit_test(fewer_processes_than_ranks_end_as_a_process_for_each),
         cmocka_unit_test(servers_on_a_device_have_the_bits_of_the_hosts),
-        cmocka_unit_test(devices_sum_in_the_phases_of_the_ring),
         cmocka_unit_test(copies_are_counted_for_each_step),
     };
     return argc > 1 ? cmocka_run_group_tests(others, NULL, NULL)
