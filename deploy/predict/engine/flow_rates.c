@@ -153,10 +153,14 @@ static void note_change(struct flows *flows, uint32_t index)
     }
 }
 
-/* Whether the level of a link that does not take part yet may be another one. */
-static bool may_change(const struct link_state *link)
+/* Opens a link whose load has changed, if its level may be another one now. */
+static void reconsider(struct flows *flows, uint32_t index)
 {
-    return link->level != FLOW_LEVEL_NONE || is_above(link->load, link->bandwidth);
+    const struct link_state *link = &flows->links[index];
+    bool may_change = link->level != FLOW_LEVEL_NONE || is_above(link->load, link->bandwidth);
+    if (may_change && !is_open(flows, link)) {
+        open_link(flows, index);
+    }
 }
 
 /* Gives a class a rate, and says which link limits it to that. */
@@ -175,10 +179,10 @@ static void set_rate(struct flows *flows, uint32_t index, double rate, uint32_t 
         double before = limit_before == at ? most : rate_before;
         double want = limit == at ? most : rate;
         link->load += load_of(link, rate, weight) - load_of(link, rate_before, weight);
-        if (is_open(flows, link) && at != limit && before != want) {
+        if (!is_open(flows, link)) {
+            reconsider(flows, at);
+        } else if (at != limit && before != want) {
             change_want(flows, at, weight, before, want);
-        } else if (!is_open(flows, link) && may_change(link)) {
-            open_link(flows, at);
         }
     }
 }
@@ -257,10 +261,7 @@ static void begin_sharing(struct flows *flows)
             set_rate(flows, index, most_of(flows, index), FLOW_LIMIT_NONE);
         }
         for (uint32_t j = 0; j < class->link_count && count != class->shared_count; j++) {
-            const struct link_state *link = &flows->links[class->links[j]];
-            if (!is_open(flows, link) && may_change(link)) {
-                open_link(flows, class->links[j]);
-            }
+            reconsider(flows, class->links[j]);
         }
         class->is_dirty = false;
         class->shared_count = count;

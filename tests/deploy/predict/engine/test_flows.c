@@ -154,15 +154,21 @@ static void go_on(double seconds)
     }
 }
 
+static struct flows *open_flows(const char *text, struct network *network)
+{
+    struct flows *flows = NULL;
+    predictions_read_network(text, network);
+    assert_int_equal(flows_create(network, &flows), STATUS_OK);
+    return flows;
+}
+
 /* At each event some flows begin, or the next one ends, and then more begin than end or fewer. */
 static void play(const char *text, uint32_t events, uint32_t targets)
 {
     struct network network;
-    struct flows *flows = NULL;
+    struct flows *flows = open_flows(text, &network);
     double now = 0;
     memset(plain, 0, sizeof(plain));
-    predictions_read_network(text, &network);
-    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
     for (uint32_t event = 0; event < events; event++) {
         bool grows = event / 300 % 2 == 0;
         if (draw(grows ? 2 : 8) == 0) {
@@ -247,9 +253,7 @@ static void flows_share_a_full_link_anew_when_one_takes_what_another_leaves(void
         "{\"name\": \"u\", \"nic\": \"100 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}";
     const double rate = 1e9 / 8;
     struct network network;
-    struct flows *flows = NULL;
-    predictions_read_network(text, &network);
-    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
+    struct flows *flows = open_flows(text, &network);
     begin_between(&network, flows, 0, A, T, 100 * rate);
     begin_between(&network, flows, 0, B, T, 100 * rate);
     begin_between(&network, flows, 0, C, T, (5.5 + 5.75) * rate);
@@ -285,9 +289,7 @@ static void a_limit_of_flows_that_none_reaches_changes_nothing(void **unused)
         "{\"name\": \"u\", \"nic\": \"100 kbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}";
     const double rate = 125;
     struct network network;
-    struct flows *flows = NULL;
-    predictions_read_network(text, &network);
-    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
+    struct flows *flows = open_flows(text, &network);
     begin_between(&network, flows, 0, B, T, (7 + 6) * rate);
     begin_between(&network, flows, 0, A, T, 100 * rate);
     begin_between(&network, flows, 0, A, U, 2 * rate);
@@ -321,9 +323,7 @@ static void flows_that_stand_for_several_have_the_shares_of_these(void **unused)
         "{\"name\": \"t\", \"nic\": \"7 Gbit/s\", \"latency\": \"0 s\", \"switch\": \"s\"}]}";
     const double rate = 1e9 / 8;
     struct network network;
-    struct flows *flows = NULL;
-    predictions_read_network(text, &network);
-    assert_int_equal(flows_create(&network, &flows), STATUS_OK);
+    struct flows *flows = open_flows(text, &network);
     begin_for(&network, flows, A, 2.5, 4 * rate);
     assert_true(flows_share(flows, 0));
     predictions_check("a alone", 0, flows_next_end(flows), 2, 1e-9);
