@@ -274,7 +274,7 @@ static enum status exchange_once(struct bench *bench)
     fill(bench);
     uint64_t filled_ns = clock_now_ns();
     for (uint32_t bucket = 0; bucket < bench->layout.bucket_count; bucket++) {
-        exchange_bucket_ready(exchange, bucket);
+        exchange_buckets_ready(exchange, bucket, 1);
     }
     status = exchange_end_step(exchange, apply_nothing, bench);
     if (status == STATUS_OK) {

@@ -141,14 +141,31 @@ void course_begin_step(struct course *course, uint32_t index)
     begin_if_read(course, index);
 }
 
+/* Whether a bucket is complete as soon as the one before it is, as parts of a layer are, and sets
+ * out together with it (training_step.c). */
+static bool follows_at_once(const struct course *course, uint32_t bucket)
+{
+    const struct course_exchange *exchange = exchange_of(course);
+    bool keeps_thread = exchange != NULL && exchange->keeps_thread;
+    return bucket > 0 && bucket < course->layout.bucket_count && course->backward_s[bucket] == 0 &&
+           !keeps_thread;
+}
+
 /* With local SGD a worker's own update follows that of a bucket. */
 static void backward(struct course *course, uint32_t index, uint32_t bucket)
 {
-    double update_s = course->round_steps > 1 ? optimizer_s(course, bucket) : 0;
-    course->compute_s += course->backward_s[bucket];
+    double compute_s = course->backward_s[bucket], update_s = 0;
+    uint32_t last = bucket;
+    while (follows_at_once(course, last + 1)) {
+        last++;
+    }
+    for (uint32_t b = bucket; b <= last && course->round_steps > 1; b++) {
+        update_s += optimizer_s(course, b);
+    }
+    course->compute_s += compute_s;
     course->optimizer_s += update_s;
-    engine_run(course->engine, CORES_COMPUTE, course->backward_s[bucket] + update_s, index,
-               1 + course->layout.bucket_count + bucket);
+    engine_run(course->engine, CORES_COMPUTE, compute_s + update_s, index,
+               1 + course->layout.bucket_count + last);
 }
 
 /* Whether gradients, or changes, are exchanged behind the step that the worker makes. */
@@ -178,22 +195,26 @@ void course_go_on(struct course *course, uint32_t index, uint32_t bucket)
     }
 }
 
-/* Of a bucket whose backward is done. */
-static void hand_over(struct course *course, uint32_t index, uint32_t bucket)
+/* Of buckets whose backward is done, up to `last`. */
+static void hand_over(struct course *course, uint32_t index, uint32_t last)
 {
     const struct course_exchange *exchange = exchange_of(course);
     bool is_due = exchange != NULL && ends_round(course, index);
     if (is_due && exchange->keeps_thread) {
-        exchange->ready(course, index, bucket);
+        exchange->ready(course, index, last);
         return;
     }
-    if (is_due) {
+    uint32_t first = last;
+    while (follows_at_once(course, first)) {
+        first--;
+    }
+    for (uint32_t bucket = first; bucket <= last && is_due; bucket++) {
         struct course_worker *worker = &course->workers[index];
         worker->missing[bucket] = course->layout.buckets[bucket].count;
         worker->missing_count += worker->missing[bucket];
         exchange->ready(course, index, bucket);
     }
-    course_go_on(course, index, bucket);
+    course_go_on(course, index, last);
 }
 
 static void wake(void *owner, uint32_t index, uint32_t tag)

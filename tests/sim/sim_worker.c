@@ -122,7 +122,7 @@ static enum status backward(struct sim_training *t, uint64_t step)
     for (uint32_t b = 0; b < t->layout.bucket_count; b++) {
         compute(t);
         draw_gradients(t, t->layout.buckets[b], turn);
-        exchange_bucket_ready(t->exchange, b);
+        exchange_buckets_ready(t->exchange, b, 1);
     }
     t->is_pending = true;
     return STATUS_OK;

@@ -5,7 +5,7 @@
  *         forward; before it reads the parameters of a bucket: exchange_await_bucket(bucket)
  *     exchange_end_step()               the step before is over: all parameters are there
  *     exchange_begin_step(step)         grads may be overwritten from here
- *         for each bucket: backward, exchange_bucket_ready(bucket)
+ *         for each bucket: backward, exchange_buckets_ready(bucket, 1)
  *
  * Where parameters are wanted at once, end_step follows backward directly, and there is no
  * await_bucket. Only await_bucket, end_step and begin_step wait. In between, buckets travel while
@@ -115,7 +115,7 @@ struct exchange_ops {
 /* The thread that does the work, and with it how the trainer's calls are answered. */
 struct exchange_driver {
     enum status (*begin_step)(struct exchange *exchange, uint64_t step);
-    void (*bucket_ready)(struct exchange *exchange, uint32_t bucket);
+    void (*buckets_ready)(struct exchange *exchange, uint32_t first, uint32_t count);
     enum status (*await_bucket)(struct exchange *exchange, uint32_t bucket,
                                 enum status (*apply)(void *context, uint32_t bucket),
                                 void *context); // NULL: nothing is won by it
@@ -190,9 +190,9 @@ struct exchange_options {
     uint32_t peer_count;
     struct callers *callers; // ring by messages: connections of other workers, for all phases
 
-    /* Tells the communication thread to call exchange_run_ready(bucket), where bucket may be
-     * EXCHANGE_PULL as well. From the trainer's thread. */
-    void (*post_ready)(void *context, uint32_t bucket);
+    /* Tells the communication thread to call exchange_run_ready for each of `count` buckets from
+     * `first` on, or for EXCHANGE_PULL and 1. From the trainer's thread. */
+    void (*post_ready)(void *context, uint32_t first, uint32_t count);
     void *context;
 };
 
@@ -286,10 +286,11 @@ static inline enum status exchange_begin_step(struct exchange *exchange, uint64_
     return exchange->driver->begin_step(exchange, step);
 }
 
-static inline void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
+/* The gradients of `count` buckets from `first` on are there, which set out together. */
+static inline void exchange_buckets_ready(struct exchange *exchange, uint32_t first, uint32_t count)
 {
-    assert(bucket < exchange->options.layout->bucket_count);
-    exchange->driver->bucket_ready(exchange, bucket);
+    assert(count > 0 && first + count <= exchange->options.layout->bucket_count);
+    exchange->driver->buckets_ready(exchange, first, count);
 }
 
 /* Ends the step. Where gradients are delivered, calls apply(context, bucket) for each bucket as
@@ -310,7 +311,7 @@ static inline bool exchange_overlaps(const struct exchange *exchange)
            !exchange->options.is_unsynchronised;
 }
 
-/* Waits until the bucket's parameters may be read. Call it between the last bucket_ready of a step
+/* Waits until the bucket's parameters may be read. Call it between the last buckets_ready of a step
  * and its end_step. Applies what comes meanwhile, as end_step does. */
 static inline enum status
 exchange_await_bucket(struct exchange *exchange, uint32_t bucket,

@@ -22,15 +22,15 @@ static enum status begin_step(struct exchange *exchange, uint64_t step)
     return ending_of(exchange);
 }
 
-static void bucket_ready(struct exchange *exchange, uint32_t bucket)
+static void buckets_ready(struct exchange *exchange, uint32_t first, uint32_t count)
 {
-    if (bucket == 0) {
+    if (first == 0) {
         exchange->posted_ns = clock_now_ns();
     }
-    if (ending_of(exchange) != STATUS_OK) {
-        return; // whose waits were ended: nothing may follow that waits
+    // After a stop, whose waits were ended, nothing may follow that waits.
+    for (uint32_t i = 0; i < count && ending_of(exchange) == STATUS_OK; i++) {
+        exchange->failure = exchange->ops->ready(exchange, first + i); // end_step returns it
     }
-    exchange->failure = exchange->ops->ready(exchange, bucket); // end_step returns it
 }
 
 static enum status end_step(struct exchange *exchange,
@@ -58,7 +58,7 @@ static enum status end_step(struct exchange *exchange,
 
 const struct exchange_driver exchange_inline = {
     .begin_step = begin_step,
-    .bucket_ready = bucket_ready,
+    .buckets_ready = buckets_ready,
     .await_bucket = NULL, // no bucket arrives while this thread does something else
     .take_ready = NULL,   // likewise
     .end_step = end_step,

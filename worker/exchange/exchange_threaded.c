@@ -79,12 +79,12 @@ static void note_posted(struct exchange *exchange)
     pthread_mutex_unlock(&exchange->mutex);
 }
 
-static void bucket_ready(struct exchange *exchange, uint32_t bucket)
+static void buckets_ready(struct exchange *exchange, uint32_t first, uint32_t count)
 {
-    if (bucket == 0) {
+    if (first == 0) {
         note_posted(exchange);
     }
-    exchange->options.post_ready(exchange->options.context, bucket);
+    exchange->options.post_ready(exchange->options.context, first, count);
 }
 
 /* Takes the next complete bucket. Releases the mutex while its mean is applied. */
@@ -162,7 +162,7 @@ static enum status end_step(struct exchange *exchange,
 
 const struct exchange_driver exchange_threaded = {
     .begin_step = begin_step,
-    .bucket_ready = bucket_ready,
+    .buckets_ready = buckets_ready,
     .await_bucket = await_bucket,
     .take_ready = take_ready,
     .end_step = end_step,
@@ -236,7 +236,7 @@ static enum status pull_and_wait(struct exchange *exchange, uint64_t mark, uint3
     if (status != STATUS_OK) {
         return status;
     }
-    exchange->options.post_ready(exchange->options.context, EXCHANGE_PULL);
+    exchange->options.post_ready(exchange->options.context, EXCHANGE_PULL, 1);
     status = settle(exchange);
     exchange->pull_mark = 0;
     exchange->pull_vector = 0;

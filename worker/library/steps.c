@@ -211,7 +211,7 @@ static void send_bucket(struct ringside *ringside, uint32_t bucket)
     struct timeline *timeline = &ringside->timeline;
     timeline_part(timeline, TRACE_BACKWARD, bucket, ringside->step);
     timeline_ready(timeline, bucket, ringside->step);
-    exchange_bucket_ready(ringside->exchange, bucket);
+    exchange_buckets_ready(ringside->exchange, bucket, 1);
     timeline_part(timeline, TRACE_EXCHANGE, TRACE_NO_BUCKET, ringside->step);
 }
 

@@ -93,13 +93,15 @@ static void deliver(struct link *link, const struct message *message, struct env
     }
 }
 
-static void post_ready(void *context, uint32_t bucket)
+static void post_ready(void *context, uint32_t first, uint32_t count)
 {
     struct link *link = context;
     pthread_mutex_lock(&link->mutex);
-    assert(link->ready_count < LAYOUT_BUCKETS_MAX);
-    link->ready[(link->ready_head + link->ready_count) % LAYOUT_BUCKETS_MAX] = bucket;
-    link->ready_count++;
+    assert(link->ready_count + count <= LAYOUT_BUCKETS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        link->ready[(link->ready_head + link->ready_count) % LAYOUT_BUCKETS_MAX] = first + i;
+        link->ready_count++;
+    }
     pthread_mutex_unlock(&link->mutex);
     transport_wake(link->channel->transport);
 }

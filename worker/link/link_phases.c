@@ -39,7 +39,8 @@ static bool is_resumed(const struct link *link)
 }
 
 static enum status create_exchange(struct link *link, const struct message *message,
-                                   void (*post_ready)(void *context, uint32_t bucket))
+                                   void (*post_ready)(void *context, uint32_t first,
+                                                      uint32_t count))
 {
     const struct phase *phase = &link->phases.list[link->phase_index];
     struct neighbours *neighbours = &link->neighbours;
@@ -220,7 +221,7 @@ static enum status take_nccl(struct link *link, const struct message *message)
 }
 
 enum status link_begin_phase(struct link *link, const struct message *message,
-                             void (*post_ready)(void *context, uint32_t bucket))
+                             void (*post_ready)(void *context, uint32_t first, uint32_t count))
 {
     bool is_first = link->layout == NULL;
     if (is_first) {

@@ -22,7 +22,7 @@ enum status link_probe(struct link *link, uint64_t peer, const struct message *m
 
 /* START: begins a phase, and says that this worker is connected. The exchange gets post_ready. */
 enum status link_begin_phase(struct link *link, const struct message *message,
-                             void (*post_ready)(void *context, uint32_t bucket));
+                             void (*post_ready)(void *context, uint32_t first, uint32_t count));
 
 /* GO: all members are ready for the phase. */
 enum status link_run_phase(struct link *link);

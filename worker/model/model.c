@@ -333,6 +333,16 @@ enum status model_backward(struct model *model, uint32_t bucket)
     return program_backward(model->program, end - 1, model->first_ops[bucket]);
 }
 
+uint32_t model_end_of_ready(const struct model *model, uint32_t bucket)
+{
+    assert(bucket < model->layout.bucket_count);
+    uint32_t end = bucket + 1;
+    while (end < model->layout.bucket_count && model->first_ops[end] == end_op_of(model, end)) {
+        end++;
+    }
+    return end;
+}
+
 enum status model_await_gradients(struct model *model, uint32_t bucket)
 {
     assert(bucket < model->layout.bucket_count);

@@ -83,6 +83,10 @@ enum status model_await_result(struct model *model, struct program_result *ret_r
  * model_forward with is_training. */
 enum status model_backward(struct model *model, uint32_t bucket);
 
+/* The end of the buckets whose gradients are complete as soon as this one's are: of it, and of
+ * those behind it that are parts of the same layers. */
+uint32_t model_end_of_ready(const struct model *model, uint32_t bucket);
+
 /* Waits until the bucket's gradients are in grads; each bucket, in order, before the next forward.
  */
 enum status model_await_gradients(struct model *model, uint32_t bucket);

@@ -145,22 +145,25 @@ enum status round_await_params(void *context, uint64_t offset, uint64_t count)
     return status;
 }
 
-void round_bucket_ready(struct trainer *trainer, uint32_t bucket, uint64_t step)
+void round_buckets_ready(struct trainer *trainer, uint32_t first, uint32_t count, uint64_t step)
 {
     bool ends = round_ends(trainer, step);
-    if (trainer->base != NULL) {
+    for (uint32_t bucket = first; bucket < first + count && trainer->base != NULL; bucket++) {
         update_alone(trainer, span_of_bucket(trainer, bucket), step);
         if (ends) {
             make_change(trainer, span_of_bucket(trainer, bucket));
         }
     }
-    if (ends) {
-        // It may add up gradients on this thread.
-        enum step_activity before = step_clock_enter(&trainer->clock, STEP_EXCHANGE);
-        trace_note(trainer->clock.trace, &(struct trace_tag){TRACE_READY, bucket, .step = step});
-        exchange_bucket_ready(trainer->exchange, bucket);
-        step_clock_enter(&trainer->clock, before);
+    if (!ends) {
+        return;
     }
+    // It may add up gradients on this thread.
+    enum step_activity before = step_clock_enter(&trainer->clock, STEP_EXCHANGE);
+    for (uint32_t bucket = first; bucket < first + count; bucket++) {
+        trace_note(trainer->clock.trace, &(struct trace_tag){TRACE_READY, bucket, .step = step});
+    }
+    exchange_buckets_ready(trainer->exchange, first, count);
+    step_clock_enter(&trainer->clock, before);
 }
 
 enum status round_take_ready(struct trainer *trainer, uint64_t step)

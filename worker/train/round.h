@@ -22,9 +22,9 @@ enum status round_await_params(void *context, uint64_t offset, uint64_t count);
 /* Ends the pending round, and begins the next where one begins: gradients may be overwritten. */
 enum status round_pass(struct trainer *trainer);
 
-/* The gradients of a bucket are there: updates the worker's own parameters with local SGD, and
- * hands the bucket to the exchange if the round ends with this step. */
-void round_bucket_ready(struct trainer *trainer, uint32_t bucket, uint64_t step);
+/* The gradients of `count` buckets from `first` on are there: updates the worker's own parameters
+ * with local SGD, and hands the buckets to the exchange if the round ends with this step. */
+void round_buckets_ready(struct trainer *trainer, uint32_t first, uint32_t count, uint64_t step);
 
 /* Between buckets of a step that has all of its backward queued on a device which makes updates:
  * gives it the means that have come by now. Does not wait. */

@@ -118,17 +118,22 @@ static bool takes_early(const struct trainer *trainer)
            exchange_of(trainer->phase->mode.kind)->delivers == EXCHANGE_GRADIENTS;
 }
 
-/* Each bucket travels while the next one is computed. */
+/* Each bucket travels while the next one is computed. Buckets that are complete at once set out at
+ * once, so that every worker sends them in the same order. */
 static enum status finish_and_send(struct trainer *trainer, uint64_t step, uint32_t begun)
 {
-    uint32_t count = model_layout(trainer->model)->bucket_count;
+    uint32_t count = model_layout(trainer->model)->bucket_count, first = 0;
     bool takes = takes_early(trainer);
     for (uint32_t bucket = 0; bucket < count; bucket++) {
         enum status status = finish_bucket(trainer, bucket, begun);
         if (status != STATUS_OK) {
             return status;
         }
-        round_bucket_ready(trainer, bucket, step);
+        if (bucket + 1 < model_end_of_ready(trainer->model, first)) {
+            continue;
+        }
+        round_buckets_ready(trainer, first, bucket + 1 - first, step);
+        first = bucket + 1;
         status = takes ? round_take_ready(trainer, step) : STATUS_OK;
         if (status != STATUS_OK) {
             return status;
@@ -239,8 +244,8 @@ static enum status make_nothing(struct trainer *trainer, uint64_t step, uint32_t
     }
     const struct layout *layout = model_layout(model);
     memset(model_gradients(model)[index], 0, layout->value_count * sizeof(float));
-    for (uint32_t bucket = 0; bucket < layout->bucket_count && is_last(trainer, index); bucket++) {
-        round_bucket_ready(trainer, bucket, step);
+    if (is_last(trainer, index)) {
+        round_buckets_ready(trainer, 0, layout->bucket_count, step);
     }
     trainer->slices.list[index].loss_sum = 0;
     return STATUS_OK;

@@ -43,11 +43,11 @@ static float mean_of(const struct layout *layout, uint32_t world, uint64_t step,
     return 0;
 }
 
-static void post_ready(void *context, uint32_t bucket)
+static void post_ready(void *context, uint32_t first, uint32_t count)
 {
-    (void)bucket; // they come in order: the count says which
+    (void)first; // they come in order: the count says which
     struct exchange_worker *worker = context;
-    worker->ready_count++;
+    worker->ready_count += count;
     transport_wake(worker->channel->transport);
 }
 
@@ -118,7 +118,7 @@ static void *train(void *data)
         }
         for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
             compute(worker, last, layout->buckets[bucket]);
-            exchange_bucket_ready(worker->exchange, bucket);
+            exchange_buckets_ready(worker->exchange, bucket, 1);
         }
         assert_int_equal(exchange_end_step(worker->exchange, check_mean, worker), STATUS_OK);
         for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {

@@ -164,10 +164,11 @@ struct worker {
     struct exchange *exchange;
 };
 
-static void nothing(void *context, uint32_t bucket)
+static void nothing(void *context, uint32_t first, uint32_t count)
 {
     (void)context;
-    (void)bucket;
+    (void)first;
+    (void)count;
 }
 
 /* It has made a step: all gradients are there. */

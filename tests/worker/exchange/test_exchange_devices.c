@@ -93,8 +93,8 @@ static void devices_that_have_joined_sum_every_bucket(void **state)
     for (uint64_t step = 0; step < 2; step++) {
         played.sums = 0;
         assert_int_equal(exchange_begin_step(exchange, step), STATUS_OK);
-        exchange_bucket_ready(exchange, 0);
-        exchange_bucket_ready(exchange, 1);
+        exchange_buckets_ready(exchange, 0, 1);
+        exchange_buckets_ready(exchange, 1, 1);
         assert_int_equal(exchange_end_step(exchange, apply, &played), STATUS_OK);
         assert_int_equal(played.sums, 3);
     }
@@ -136,8 +136,8 @@ static void a_sum_that_fails_ends_the_step_and_is_no_stop(void **state)
     assert_int_equal(meet(&played, true), STATUS_OK);
     assert_int_equal(exchange_begin_step(exchange, 0), STATUS_OK);
     played.answer = STATUS_DEVICE;
-    exchange_bucket_ready(exchange, 0);
-    exchange_bucket_ready(exchange, 1);
+    exchange_buckets_ready(exchange, 0, 1);
+    exchange_buckets_ready(exchange, 1, 1);
     assert_int_equal(played.sums, 1); // nothing follows
     assert_int_equal(exchange_end_step(exchange, apply, &played), STATUS_DEVICE);
     assert_int_equal(exchange_stopped(exchange), STATUS_OK);

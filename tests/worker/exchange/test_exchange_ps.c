@@ -28,10 +28,11 @@ struct worker {
     struct exchange *exchange;
 };
 
-static void nothing(void *context, uint32_t bucket)
+static void nothing(void *context, uint32_t first, uint32_t count)
 {
     (void)context;
-    (void)bucket;
+    (void)first;
+    (void)count;
 }
 
 /* A shard's end, which listens and answers nothing by itself. */
@@ -426,7 +427,7 @@ static void a_step_is_on_its_way_from_its_first_bucket_to_its_last(void **state)
     assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
     uint64_t began_ns = clock_now_ns();
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
-        exchange_bucket_ready(worker.exchange, bucket);
+        exchange_buckets_ready(worker.exchange, bucket, 1);
     }
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
         assert_int_equal(exchange_take_wire_ns(worker.exchange), 0);

@@ -141,12 +141,15 @@ static void parts_of_a_tensor_are_complete_together(void **state)
     struct model *model = create(&options, *state);
     const struct layout *layout = model_layout(model);
     float *grads = model_grads(model);
-    uint32_t complete_before = 0;
+    uint32_t complete_before = 0, end = 0;
     program_fixture_poison(grads, layout->value_count);
     forward(model);
     for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
         struct span span = layout->buckets[bucket];
-        complete_before += none_nan(grads + span.offset, span.count);
+        bool is_complete = none_nan(grads + span.offset, span.count);
+        assert_int_equal(is_complete, bucket < end);
+        complete_before += is_complete;
+        end = is_complete ? end : model_end_of_ready(model, bucket);
         assert_int_equal(model_backward(model, bucket), STATUS_OK);
         assert_int_equal(model_await_gradients(model, bucket), STATUS_OK);
         assert_true(none_nan(grads + span.offset, span.count));

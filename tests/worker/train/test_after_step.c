@@ -47,10 +47,11 @@ static void answer(struct worker *worker, uint64_t passed)
 }
 
 /* As the communication thread; the shard answers at once. */
-static void run_at_once(void *context, uint32_t bucket)
+static void run_at_once(void *context, uint32_t bucket, uint32_t count)
 {
     struct worker *worker = context;
     assert_int_equal(bucket, EXCHANGE_PULL);
+    assert_int_equal(count, 1);
     assert_int_equal(exchange_run_ready(worker->trainer.exchange, bucket), STATUS_OK);
     answer(worker, 1);
 }
