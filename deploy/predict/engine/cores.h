@@ -12,8 +12,8 @@
  * for threads that ask for short turns (common/base/slice.h).
  *
  * With `slice_s`, a thread has a core to itself. It keeps the core until it has no more work, or,
- * while others wait, for a slice at most. What follows at once and takes no time, such as the next
- * bucket of a layer, is no turn of its own. Threads that do not compute go before those that do,
+ * while others wait, for a slice at most. What follows at once and takes no time, such as
+ * forward of the next bucket of a layer, is no turn of its own. Threads that do not compute go before those that do,
  * and with `messages_first` they do not wait for the end of a slice either. Threads of one kind
  * wait in a queue. A free core takes the first thread that waits, whichever core that had before. A
  * thread that computes and gets a core back takes `refill_s` longer if others have had it for a
