@@ -6,6 +6,7 @@ bridge's.
 """
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,13 +20,19 @@ NETWORK = "10.77.0"
 BRIDGE_ADDRESS = f"{NETWORK}.254"
 INTERFACE = "eth0"  # of each host
 HOSTS_MAX = 250
+PREFIX = "rsb"  # of the names of namespaces; the pid of their bench follows
 
 # What a link carries at once: what leaves in two milliseconds, since less would not reach the rate,
 # and at least what the kernel sends as one (64 KiB and headers). tbf would cut that into packets,
 # with a timer for each: at 250 Mbit/s four hosts spent half a second of a core on a step.
 BURST_MS = 2
-TURN_BYTES = 3028  # of a peer on a link that peers share: two packets, as in the kernel's fq
 BURST_LEAST_KIB = 96
+
+# On a link that peers share, each has a turn of so long, and its hosts send no more than that as
+# one: htb gives a class its turn whatever that sent before, so who sends larger ones has more of
+# the link. Smaller ones take more of the cores.
+TURN_US = 256
+TURN_MOST = 60000  # bytes; the kernel sends up to 64 KiB as one
 STREAM_S = 2
 
 # Connections are told apart by so many bits of a port; those that have them in common share a limit.
@@ -85,6 +92,17 @@ def burst_kib(mbit):
     return max(BURST_LEAST_KIB, mbit * BURST_MS * 128 // 1000)
 
 
+def turn_bytes(mbit):
+    """Of a peer on a link that peers share."""
+    return min(TURN_MOST, mbit * TURN_US // 8)
+
+
+def delete_namespace(name):
+    """If it is still there. In a session of its own: a child of ours would get our signals, too."""
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False,
+                   start_new_session=True)
+
+
 class Links:
     """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
     removed, whatever happens in between. With are_named, hosts have names of their own; with
@@ -101,7 +119,7 @@ class Links:
         self.has_netem = False
         self.delay_line = None
         self.are_fair = are_fair
-        self.prefix = f"rsb{os.getpid()}n"
+        self.prefix = f"{PREFIX}{os.getpid()}n"
         self.switch = f"{self.prefix}sw"
         self.made = []
         self.hosts = [Host(("ip", "netns", "exec", self.name(i),
@@ -142,8 +160,10 @@ class Links:
         fair queues that Linux hosts have by default (fq_codel). In one queue for all,
         acknowledgements of what a host receives wait behind what it sends, and it receives less.
         By long turns, a short message waits for one of each other peer: lenet5 in ps-async among 7
-        over 250 Mbit/s made 1,900 images/s by turns of 60 KB, and 2,800 by these."""
-        most = f"cburst {burst_kib(self.mbit)}kb quantum {TURN_BYTES}"
+        over 250 Mbit/s made 1,900 images/s by turns of 60 KB, and 2,800 by short ones."""
+        turn = turn_bytes(self.mbit)
+        self.run("ip", "-n", name, "link", "set", device, "gso_max_size", str(turn))
+        most = f"cburst {burst_kib(self.mbit)}kb quantum {turn}"
 
         def shared(number, priority):
             # All that it sends is of the link's bucket: with a rate of its own it would have a
@@ -202,6 +222,7 @@ class Links:
 
     def __enter__(self):
         check_rights()
+        self.remove_dead()
         try:
             self.make_namespace(self.switch)
             self.has_netem = self.delay_ms > 0 and self.finds_netem()
@@ -217,6 +238,17 @@ class Links:
             self.remove()
             raise
         return self
+
+    def remove_dead(self):
+        """Removes what a bench left that was killed: nobody has its pid, and nothing runs there."""
+        names = [line.split()[0] for line in self.run("ip", "netns", "list").splitlines()]
+        for name in names:
+            owner = re.fullmatch(PREFIX + r"(\d+)n\w+", name)
+            if (owner is None or os.path.exists(f"/proc/{owner[1]}")
+                    or self.run("ip", "netns", "pids", name)):
+                continue
+            print(f"network namespace {name} is removed: its bench was killed", file=sys.stderr)
+            delete_namespace(name)
 
     def finds_netem(self):
         """Whether the kernel has netem: tries it where no packets go."""
@@ -238,9 +270,7 @@ class Links:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         failure = self.delay_line.end() if self.delay_line is not None else None
         for name in reversed(self.made):
-            # A child of ours would have had the signal, too.
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False,
-                           start_new_session=True)
+            delete_namespace(name)
         self.made = []
         signal.signal(signal.SIGINT, before)
         return failure
