@@ -264,6 +264,16 @@ static void run_before_others(void)
     }
 }
 
+/* Returns -1, and says why, if not all of the output was written. */
+static int flush_output(void)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "delay_line: the standard output cannot be written: %m\n");
+        return -1;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct line line = {.poll = -1};
@@ -283,9 +293,12 @@ int main(int argc, char **argv)
     int status = open_hosts(&line, argv + 2, (uint32_t)(argc - 2));
     if (status == 0) {
         printf("ready\n");
-        fflush(stdout);
+        status = flush_output();
+    }
+    if (status == 0) {
         status = run(&line);
         print_counts(&line);
+        status = flush_output() != 0 ? -1 : status;
     }
     close_hosts(&line);
     return status == 0 ? 0 : 1;
