@@ -13,11 +13,12 @@
  *
  * With `slice_s`, a thread has a core to itself. It keeps the core until it has no more work, or,
  * while others wait, for a slice at most. What follows at once and takes no time, such as
- * forward of the next bucket of a layer, is no turn of its own. Threads that do not compute go before those that do,
- * and with `messages_first` they do not wait for the end of a slice either. Threads of one kind
- * wait in a queue. A free core takes the first thread that waits, whichever core that had before. A
- * thread that computes and gets a core back takes `refill_s` longer if others have had it for a
- * slice or more in between, and in proportion if for less. That takes the place of `turns`.
+ * forward of the next bucket of a layer, is no turn of its own. Threads that do not compute go
+ * before those that do, and with `messages_first` they do not wait for the end of a slice either.
+ * Threads of one kind wait in a queue. A free core takes the first thread that waits, whichever
+ * core that had before. A thread that computes and gets a core back takes `refill_s` longer if
+ * others have had it for a slice or more in between, and in proportion if for less. That takes the
+ * place of `turns`.
  *
  * Work is measured in seconds of a core. A thread that stands for several needs as many cores, and
  * knows no slices. */
