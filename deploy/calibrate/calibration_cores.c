@@ -177,21 +177,32 @@ bool calibration_is_disturbed(struct calibration_run *const *runs, size_t run_co
     return true;
 }
 
-/* What cores work for a step of one worker alone, in the run of that, and of its batch, which was
- * made next to another run. Without one that of `narrowest`; 0: of another batch. */
+/* What cores work for a step of one worker alone, of the batch of a run, as the machine was then:
+ * by the last such run before it and the first one behind, each the more the nearer to it they were
+ * made. Without them as in `narrowest`; 0: of another batch. */
 static double alone_beside(struct calibration_run *const *runs, size_t run_count, size_t index,
                            const struct calibration_run *narrowest)
 {
-    size_t least = SIZE_MAX;
-    double alone_s = runs[index]->batch == narrowest->batch ? compute_s(narrowest) : 0;
-    for (size_t i = 0; i < run_count; i++) {
-        size_t away = i < index ? index - i : i - index;
-        if (is_alone(runs[i], runs[index]->batch) && away < least) {
-            least = away;
-            alone_s = compute_s(runs[i]);
+    const struct calibration_run *before = NULL, *behind = NULL;
+    size_t before_at = 0, behind_at = 0;
+    for (size_t i = 0; i < run_count && behind == NULL; i++) {
+        if (!is_alone(runs[i], runs[index]->batch)) {
+            continue;
+        }
+        if (i < index) {
+            before = runs[before_at = i];
+        } else {
+            behind = runs[behind_at = i];
         }
     }
-    return alone_s;
+    if (before != NULL && behind != NULL) {
+        double share = (double)(index - before_at) / (double)(behind_at - before_at);
+        return (1 - share) * compute_s(before) + share * compute_s(behind);
+    }
+    const struct calibration_run *one = before != NULL ? before : behind;
+    return one != NULL                              ? compute_s(one)
+           : runs[index]->batch == narrowest->batch ? compute_s(narrowest)
+                                                    : 0;
 }
 
 /* The share of time for which other cores were busy beside one that computes; -1: unknown. */

@@ -261,6 +261,28 @@ static void runs_are_compared_with_those_next_to_them(void **state)
     check_near(calibration_speed_share(runs, 1, &local), 1);
 }
 
+/* Of runs of one worker alone before and behind, of which the second took a fifth longer, each
+ * counts the more the nearer it is: behind a third of the way the machine had become slower by a
+ * third of that. */
+static void runs_between_two_of_one_worker_are_compared_with_both(void **state)
+{
+    (void)state;
+    static struct calibration_run again;
+    struct calibration_run *const runs[] = {&local, &plain, &coded, &again};
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&plain, 2, "tcp", "none", 2 * BYTES);
+    set_run(&coded, 2, "tcp", "fp16", BYTES);
+    set_run(&again, 1, "none", "none", 0);
+    again.observation.cores.workers.compute_s = 1.2 * ALONE_S;
+    struct observed_cores *cores = &plain.observation.cores;
+    cores->workers.compute_s = 1.1 * (1 + 0.2 / 3) * ALONE_S;
+    cores->busy = cores->workers.compute_s / cores->step_s + 1;
+    coded.observation.cores.busy = ALONE_S / coded.observation.cores.step_s; // nobody beside it
+    memset(&calibration, 0, sizeof(calibration));
+    calibration_take_cores(runs, 4, &local, &calibration);
+    check_near(calibration.costs.crowding, 1.1);
+}
+
 /* By more than a tenth, in whichever direction. */
 static void a_machine_that_gets_slower_or_quicker_is_disturbed(void **state)
 {
@@ -296,6 +318,7 @@ int main(void)
         cmocka_unit_test(computing_is_slower_beside_others_with_codes_too),
         cmocka_unit_test(runs_that_wait_for_links_do_not_show_what_others_take),
         cmocka_unit_test(runs_are_compared_with_those_next_to_them),
+        cmocka_unit_test(runs_between_two_of_one_worker_are_compared_with_both),
         cmocka_unit_test(a_machine_that_gets_slower_or_quicker_is_disturbed),
         cmocka_unit_test(what_messages_put_out_of_caches_is_not_crowding),
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),
