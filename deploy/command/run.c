@@ -77,7 +77,7 @@ static void print_closing(const char *folder)
     if (!run_folder_has_summary(folder) || run_folder_open(folder, &run) != STATUS_OK) {
         return;
     }
-    char accuracy[32];
+    char accuracy[RUN_FOLDER_FORMAT_BYTES];
     run_folder_value(&run, "test_accuracy", accuracy, sizeof(accuracy));
     if (accuracy[0] != '\0') {
         run_folder_format(&run, "test_accuracy", accuracy, sizeof(accuracy));

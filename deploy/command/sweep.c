@@ -274,7 +274,7 @@ static void print_run(const struct sweep *sweep, size_t index, bool is_interrupt
 {
     const struct sweep_run *run = &sweep->plan.runs[index];
     const struct run_folder *summary = sweep->summaries[index];
-    char accuracy[32] = "-", seconds[32] = "-", outcome[64] = "FAILED";
+    char accuracy[RUN_FOLDER_FORMAT_BYTES] = "-", seconds[32] = "-", outcome[64] = "FAILED";
     if (summary != NULL) {
         run_folder_format(summary, "test_accuracy", accuracy, sizeof(accuracy));
         run_folder_format(summary, "seconds", seconds, sizeof(seconds));

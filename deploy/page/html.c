@@ -70,6 +70,15 @@ void html_begin(FILE *page, const char *title)
     fprintf(page, "</title>\n<style>%s</style></head><body>\n", page_style);
 }
 
+void html_note(FILE *page, const char *subject, const char *text)
+{
+    fputs("<p class=\"note\">", page);
+    html_escape(page, subject);
+    fputs(": ", page);
+    html_escape(page, text);
+    fputs(".</p>\n", page);
+}
+
 /* In JSON, '<' stands in strings only, so no text can end the element that holds it. */
 static void write_data(FILE *page, const json_t *figures)
 {

@@ -19,6 +19,9 @@ void html_end(FILE *page, const json_t *figures);
 /* Text as HTML shows it; what is no character becomes a question mark. */
 void html_escape(FILE *stream, const char *text);
 
+/* "SUBJECT: TEXT." as a note below a table. */
+void html_note(FILE *page, const char *subject, const char *text);
+
 /* The figure of a file FOLDER/NAME.svg as an image within the page; nothing if there is none. */
 void html_image(FILE *page, const char *folder, const char *name, const char *caption);
 

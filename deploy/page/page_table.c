@@ -125,6 +125,30 @@ static void write_runs(FILE *page, const struct run_group *group)
     fprintf(page, "</td>");
 }
 
+/* How to read what the table shows. */
+static void write_notes(FILE *page, const struct run_groups *groups, bool has_repeats)
+{
+    if (is_shown(groups, INPUT_WAIT)) {
+        fprintf(page, "<p class=\"note\">Input wait: the share of its steps' time that a worker "
+                      "waited for its next batch. What reading ahead takes from computing, on the "
+                      "same cores, is not in it; <code>ringside compare --input-gap</code> "
+                      "measures both. Loader threads: those of a worker process that read, decode "
+                      "and change images, at the end of a run.</p>\n");
+    }
+    fprintf(page, "%s",
+            has_repeats ? "<p class=\"note\">Mean over the completed runs ± half of its 95 % "
+                          "interval (Student's t).</p>\n"
+                        : "");
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct run_group *group = &groups->list[i];
+        char text[RUN_FOLDER_PART_BYTES];
+        if (group->part_tested > 0) {
+            run_folder_say_part(group->part_tested, group->completed, text);
+            html_note(page, group->label, text);
+        }
+    }
+}
+
 void page_table_write(FILE *page, const struct run_groups *groups)
 {
     bool has_repeats = false, has_ends = false;
@@ -163,17 +187,7 @@ void page_table_write(FILE *page, const struct run_groups *groups)
         fprintf(page, "</tr>\n");
     }
     fprintf(page, "</tbody></table></div>\n");
-    if (is_shown(groups, INPUT_WAIT)) {
-        fprintf(page, "<p class=\"note\">Input wait: the share of its steps' time that a worker "
-                      "waited for its next batch. What reading ahead takes from computing, on the "
-                      "same cores, is not in it; <code>ringside compare --input-gap</code> "
-                      "measures both. Loader threads: those of a worker process that read, decode "
-                      "and change images, at the end of a run.</p>\n");
-    }
-    fprintf(page, "%s",
-            has_repeats ? "<p class=\"note\">Mean over the completed runs ± half of its 95 % "
-                          "interval (Student's t).</p>\n"
-                        : "");
+    write_notes(page, groups, has_repeats);
 }
 
 /* Without the ratio, which is one to the first run of a table. */

@@ -95,6 +95,12 @@ static void write_table(FILE *file, const void *context)
         fprintf(file, "</tr>\n");
     }
     fprintf(file, "</tbody></table></div>\n<p class=\"note\">%s</p>\n", SWEEP_TABLE_NOTE);
+    for (size_t i = 0; i < settings->count; i++) {
+        if (sweep_table_says_part(settings, i, cell)) {
+            run_words_of_label(settings->list[settings->rows[i]].label, NULL, words);
+            html_note(file, words, cell);
+        }
+    }
 }
 
 /* The largest rates, where the sweep has several and they differ in staleness. */

@@ -228,6 +228,72 @@ int run_folder_rate_digits(double images_per_second)
     return images_per_second < 100 ? 1 : 0;
 }
 
+/* Whether the run trained a model of a program of one's own. */
+static bool is_external(const struct run_folder *run)
+{
+    const char *model = json_string_value(json_object_get(run->summary, "model"));
+    return model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
+}
+
+static json_int_t test_images_of(const json_t *epoch)
+{
+    return json_integer_value(json_object_get(epoch, "test_images"));
+}
+
+/* The most images of the evaluations that have the best accuracy. */
+static json_int_t best_images(const struct run_folder *run)
+{
+    const json_t *epochs = json_object_get(run->summary, "epochs"), *epoch;
+    const double best = run_folder_number(run, "best_accuracy");
+    json_int_t most = 0;
+    size_t i;
+    json_array_foreach(epochs, i, epoch)
+    {
+        const json_t *accuracy = json_object_get(epoch, "test_accuracy");
+        if (json_is_number(accuracy) && json_number_value(accuracy) == best &&
+            test_images_of(epoch) > most) {
+            most = test_images_of(epoch);
+        }
+    }
+    return most;
+}
+
+bool run_folder_tests_part(const struct run_folder *run, const char *key,
+                           unsigned long long *ret_images, unsigned long long *ret_all)
+{
+    json_int_t all = json_integer_value(json_object_get(run->job, "test_samples"));
+    json_int_t images = strcmp(key, "best_accuracy") == 0 ? best_images(run)
+                                                          : test_images_of(last_epoch_with(run, key));
+    if (images <= 0 || images >= all || is_external(run)) {
+        return false;
+    }
+    *ret_images = (unsigned long long)images;
+    *ret_all = (unsigned long long)all;
+    return true;
+}
+
+void run_folder_say_part(size_t part, size_t completed, char ret_text[RUN_FOLDER_PART_BYTES])
+{
+    if (completed == 1) {
+        snprintf(ret_text, RUN_FOLDER_PART_BYTES, "the test accuracy leaves out images of a worker "
+                                                  "that was lost");
+    } else {
+        snprintf(ret_text, RUN_FOLDER_PART_BYTES,
+                 "the test accuracy of %zu of %zu runs leaves out images of a worker that was lost",
+                 part, completed);
+    }
+}
+
+static void format_accuracy(const struct run_folder *run, const char *key, char *ret_text,
+                            size_t text_size)
+{
+    unsigned long long images, all;
+    int used = snprintf(ret_text, text_size, "%.2f %%", 100 * run_folder_number(run, key));
+    if ((size_t)used < text_size && run_folder_tests_part(run, key, &images, &all)) {
+        snprintf(ret_text + used, text_size - (size_t)used, " (%llu of %llu images)", images, all);
+    }
+}
+
 void run_folder_format(const struct run_folder *run, const char *key, char *ret_text,
                        size_t text_size)
 {
@@ -238,7 +304,7 @@ void run_folder_format(const struct run_folder *run, const char *key, char *ret_
             snprintf(ret_text, text_size, "-");
         }
     } else if (strcmp(key, "test_accuracy") == 0 || strcmp(key, "best_accuracy") == 0) {
-        snprintf(ret_text, text_size, "%.2f %%", 100 * json_number_value(value));
+        format_accuracy(run, key, ret_text, text_size);
     } else if (strcmp(key, "images_per_second") == 0 ||
                strcmp(key, "prediction.images_per_second") == 0) {
         double rate = json_number_value(value);
@@ -254,12 +320,9 @@ void run_folder_format(const struct run_folder *run, const char *key, char *ret_
 
 bool run_folder_input_wait(const struct run_folder *run, double *ret_percent)
 {
-    const char *model = json_string_value(json_object_get(run->summary, "model"));
     const json_t *waited = find(run, "ms_per_step.input_wait");
     double total = run_folder_number(run, "ms_per_step.total");
-    bool is_external =
-        model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
-    if (is_external || !json_is_number(waited) || total <= 0) {
+    if (is_external(run) || !json_is_number(waited) || total <= 0) {
         return false;
     }
     *ret_percent = 100 * json_number_value(waited) / total;

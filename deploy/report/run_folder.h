@@ -56,9 +56,22 @@ void run_folder_value(const struct run_folder *run, const char *key, char *ret_t
 /* Decimals with which a rate is shown: slow models have few images per second. */
 int run_folder_rate_digits(double images_per_second);
 
-/* The same for people: accuracies in percent, rates with their decimals; "-" for none. */
+#define RUN_FOLDER_FORMAT_BYTES 96 // of what run_folder_format makes of a number, at most
+
+/* The same for people: accuracies in percent, and with how many images they are of if these are
+ * fewer than the test set has; rates with their decimals; "-" for none. */
 void run_folder_format(const struct run_folder *run, const char *key, char *ret_text,
                        size_t text_size);
+
+/* How many of its test set's images an accuracy is of ("test_accuracy", "best_accuracy"). False if
+ * it is of all of them, or if nobody knows, as of a program of one's own. */
+bool run_folder_tests_part(const struct run_folder *run, const char *key,
+                           unsigned long long *ret_images, unsigned long long *ret_all);
+
+#define RUN_FOLDER_PART_BYTES 128
+
+/* Of runs whose mean accuracy is shown: that `part` of them, 1 or more, are of fewer images. */
+void run_folder_say_part(size_t part, size_t completed, char ret_text[RUN_FOLDER_PART_BYTES]);
 
 /* The share of its steps' time that a worker waited for its next batch, in percent. False if that
  * was not measured, as of a program of one's own. */

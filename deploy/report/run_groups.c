@@ -47,6 +47,8 @@ static void count_ending(const struct run_folder *run, struct run_group *group)
 {
     unsigned long long step;
     if (run_folder_is_completed(run)) {
+        unsigned long long images, all;
+        group->part_tested += run_folder_tests_part(run, "test_accuracy", &images, &all);
         group->completed++;
     } else if (run_folder_has_diverged(run, &step)) {
         group->diverged++;

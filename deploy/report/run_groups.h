@@ -23,6 +23,7 @@ struct run_group {
     struct run_stroke stroke;
     const struct run_folder *runs[RUN_GROUP_RUNS_MAX]; // (count), borrowed
     size_t count, planned, completed, diverged, failed;
+    size_t part_tested; // of the completed: see run_folder_tests_part
 
     // Over the completed runs; count 0 where no run has the value.
     struct statistics rate;        // images per second, warm-up excluded

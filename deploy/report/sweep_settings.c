@@ -227,6 +227,8 @@ static void gather(const struct sweep_results *results, size_t group, struct swe
         if (setting->completed == SWEEP_REPEAT_MAX) {
             continue; // no sweep of ours has as many
         }
+        unsigned long long images, all;
+        setting->part_tested += run_folder_tests_part(run, "test_accuracy", &images, &all);
         runs[setting->completed++] = run;
         add_shares(run, setting);
         for (size_t m = 0; m < MEASURE_COUNT; m++) {

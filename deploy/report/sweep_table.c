@@ -153,6 +153,28 @@ void sweep_table_cell(const struct sweep_settings *settings, size_t setting, siz
     }
 }
 
+bool sweep_table_says_part(const struct sweep_settings *settings, size_t setting,
+                           char ret_text[RUN_FOLDER_PART_BYTES])
+{
+    const struct sweep_setting *row = &settings->list[settings->rows[setting]];
+    if (row->part_tested == 0) {
+        return false;
+    }
+    run_folder_say_part(row->part_tested, row->completed, ret_text);
+    return true;
+}
+
+/* A line for each setting that has something to be said, with what separates lines before it. */
+static void write_parts(FILE *file, const struct sweep_settings *settings, const char *separator)
+{
+    char text[RUN_FOLDER_PART_BYTES];
+    for (size_t i = 0; i < settings->count; i++) {
+        if (sweep_table_says_part(settings, i, text)) {
+            fprintf(file, "%s%s: %s\n", separator, settings->list[settings->rows[i]].label, text);
+        }
+    }
+}
+
 static void write_csv(FILE *file, const void *context)
 {
     const struct sweep_settings *settings = context;
@@ -209,6 +231,7 @@ static void write_markdown(FILE *file, const void *context)
         fprintf(file, "|\n");
     }
     fprintf(file, "\n%s\n", SWEEP_TABLE_NOTE);
+    write_parts(file, settings, "\n");
 }
 
 /* Columns of a terminal that a text takes: characters, not bytes. */
@@ -251,6 +274,7 @@ void sweep_table_print(FILE *stream, const struct sweep_settings *settings)
         }
         fprintf(stream, "\n");
     }
+    write_parts(stream, settings, "");
 }
 
 enum status sweep_table_write(const char *folder, const struct sweep_settings *settings)

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "deploy/report/sweep_settings.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -18,6 +19,11 @@
 const char *sweep_table_heading(const struct sweep_settings *settings, size_t column);
 void sweep_table_cell(const struct sweep_settings *settings, size_t setting, size_t column,
                       char *ret_text, size_t text_size);
+
+/* Settings with accuracies that are of fewer images than the test set has: writes what is to be
+ * said of a row of the table. False: nothing. */
+bool sweep_table_says_part(const struct sweep_settings *settings, size_t setting,
+                           char ret_text[RUN_FOLDER_PART_BYTES]);
 
 /* For the terminal. */
 void sweep_table_print(FILE *stream, const struct sweep_settings *settings);

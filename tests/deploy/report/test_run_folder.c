@@ -147,6 +147,46 @@ static void people_read_percent_and_round_numbers(void **state)
     run_folder_close(&run);
 }
 
+/* Of 2000 images, in a job that evaluated with all of its workers, then without some. */
+static void accuracies_of_fewer_images_say_so(void **state)
+{
+    static const struct {
+        const char *model;                    // a program's own processes may evaluate a part each
+        unsigned first, last;                 // images of the two evaluations; the first is better
+        const char *expected, *expected_best; // as people read them
+    } cases[] = {
+        {"cnn", 2000, 2000, "50.00 %", "60.00 %"},
+        {"cnn", 2000, 1500, "50.00 % (1500 of 2000 images)", "60.00 %"},
+        {"cnn", 1500, 500, "50.00 % (500 of 2000 images)", "60.00 % (1500 of 2000 images)"},
+        {"external:a", 2000, 500, "50.00 %", "60.00 %"},
+    };
+    static const char job[] = "{\"test_samples\": 2000}";
+    temp_folder_write(*state, "run/job.json", job, strlen(job));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char summary[400];
+        struct run_folder run;
+        snprintf(summary, sizeof(summary),
+                 "{\"model\": \"%s\", \"best_accuracy\": 0.6, \"epochs\": ["
+                 "{\"epoch\": 1, \"test_accuracy\": 0.6, \"test_images\": %u}, "
+                 "{\"epoch\": 2, \"test_accuracy\": 0.5, \"test_images\": %u}]}",
+                 cases[i].model, cases[i].first, cases[i].last);
+        open_text(*state, "run", summary, &run);
+        check_format(&run, "test_accuracy", cases[i].expected);
+        check_format(&run, "best_accuracy", cases[i].expected_best);
+        check_value(&run, "test_accuracy", "0.5");
+        run_folder_close(&run);
+    }
+}
+
+/* Without job.json nobody knows how many there are. */
+static void accuracies_of_an_unknown_test_set_say_nothing(void **state)
+{
+    struct run_folder run;
+    open_text(*state, "run", "{\"epochs\": [{\"test_accuracy\": 0.5, \"test_images\": 7}]}", &run);
+    check_format(&run, "test_accuracy", "50.00 %");
+    run_folder_close(&run);
+}
+
 static void numbers_are_0_where_there_is_none(void **state)
 {
     struct run_folder run;
@@ -310,6 +350,8 @@ int main(void)
         FOLDER_TEST(what_was_not_evaluated_in_the_end_was_so_before),
         FOLDER_TEST(a_run_without_epochs_has_no_results),
         FOLDER_TEST(people_read_percent_and_round_numbers),
+        FOLDER_TEST(accuracies_of_fewer_images_say_so),
+        FOLDER_TEST(accuracies_of_an_unknown_test_set_say_nothing),
         FOLDER_TEST(numbers_are_0_where_there_is_none),
         FOLDER_TEST(values_are_cut_to_their_room),
         FOLDER_TEST(labels_say_the_mode_and_the_sizes),

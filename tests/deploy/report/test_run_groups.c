@@ -92,6 +92,23 @@ static void seeds_are_one_group_with_an_interval(void **state)
     check_near(first->rate.half_width, 12.706 * 10); // Student's t of two runs
 }
 
+/* Two runs that were completed, of which the second lost a worker, and one that failed. */
+static void accuracies_of_fewer_images_are_counted(void **state)
+{
+    struct groups_test *test = *state;
+    for (int seed = 1; seed <= 3; seed++) {
+        add(test, &(struct sample_run){.outcome = seed == 3 ? "failed" : NULL}, seed, json_object());
+        const struct run_folder *run = &test->runs[seed - 1];
+        json_t *last = json_array_get(json_object_get(run->summary, "epochs"), 1);
+        json_object_set_new(run->job, "test_samples", json_integer(2000));
+        json_object_set_new(last, "test_images", json_integer(seed == 1 ? 2000 : 500));
+    }
+    group(test);
+    assert_int_equal(test->groups.count, 1);
+    assert_int_equal(test->groups.list[0].completed, 2);
+    assert_int_equal(test->groups.list[0].part_tested, 1);
+}
+
 static void the_same_job_twice_is_told_apart_by_its_folders(void **state)
 {
     struct groups_test *test = *state;
@@ -227,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         GROUPS_TEST(seeds_are_one_group_with_an_interval),
+        GROUPS_TEST(accuracies_of_fewer_images_are_counted),
         GROUPS_TEST(the_same_job_twice_is_told_apart_by_its_folders),
         GROUPS_TEST(modes_have_one_order_and_colours_of_their_own),
         GROUPS_TEST(settings_of_a_mode_have_its_colour_and_other_dashes),

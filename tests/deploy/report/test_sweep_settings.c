@@ -13,6 +13,7 @@
 // clang-format on
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RUNS 8
@@ -218,6 +219,33 @@ static void a_histogram_whose_last_bin_counts_more_is_known_by_its_maximum(void 
     sweep_settings_free(&settings);
 }
 
+/* One of the two runs of a setting has lost a worker, and one that failed, too. */
+static void accuracies_of_fewer_images_are_named_below_the_table(void **state)
+{
+    struct sweep_test *test = *state;
+    struct sweep_settings settings;
+    const struct sweep_results results = {&test->plan, test->summaries};
+    static const size_t part_tested[] = {1, 7};
+    char *text = NULL;
+    size_t size;
+    for (size_t i = 0; i < sizeof(part_tested) / sizeof(part_tested[0]); i++) {
+        struct run_folder *run = &test->folders[part_tested[i]];
+        json_t *last = json_array_get(json_object_get(run->summary, "epochs"), 1);
+        json_object_set_new(last, "test_images", json_integer(500));
+        run->job = json_pack("{s:i}", "test_samples", 2000);
+    }
+    assert_int_equal(sweep_settings_of(&results, &settings), STATUS_OK);
+    FILE *stream = open_memstream(&text, &size);
+    sweep_table_print(stream, &settings);
+    fclose(stream);
+    const char *said = strstr(text, "the test accuracy");
+    assert_non_null(strstr(text, "\noptimizer=sgd order=seeded:constant:4: the test accuracy of 1 of "
+                                 "2 runs leaves out images of a worker that was lost\n"));
+    assert_null(strstr(said + 1, "the test accuracy"));
+    free(text);
+    sweep_settings_free(&settings);
+}
+
 static void predictions_read_the_table_of_a_sweep(void **state)
 {
     struct sweep_test *test = *state;
@@ -257,6 +285,7 @@ int main(void)
         SETTINGS_TEST(curves_have_a_point_for_each_evaluation),
         SETTINGS_TEST(a_run_that_diverged_has_not_failed),
         SETTINGS_TEST(a_histogram_whose_last_bin_counts_more_is_known_by_its_maximum),
+        SETTINGS_TEST(accuracies_of_fewer_images_are_named_below_the_table),
         SETTINGS_TEST(predictions_read_the_table_of_a_sweep),
         cmocka_unit_test(errors_of_a_ratio_add_up_in_squares),
     };
