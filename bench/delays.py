@@ -1,5 +1,5 @@
 """Delays what the hosts of a bench receive, where the kernel has no netem: iptables hands the packets
-to bench/delay_line.c."""
+to bench/programs/delay_line.c."""
 import json
 import os
 import shutil

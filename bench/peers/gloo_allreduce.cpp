@@ -7,8 +7,8 @@
  * mpi_allreduce.c does, and prints a line of JSON for each algorithm; one that does not exist for
  * this WORLD is left out with a line on standard error. */
 extern "C" {
-#include "bench/pattern.h"
-#include "bench/rounds.h"
+#include "bench/programs/pattern.h"
+#include "bench/programs/rounds.h"
 }
 
 #include <chrono>

@@ -5,8 +5,8 @@
  * Measures as bench_exchange does: calls one after the other, each timed, values filled before the
  * first and the last, which are checked. Between those the vector is zero: sums of sums overflow.
  * Each rank prints a line of JSON. */
-#include "bench/pattern.h"
-#include "bench/rounds.h"
+#include "bench/programs/pattern.h"
+#include "bench/programs/rounds.h"
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 

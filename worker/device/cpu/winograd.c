@@ -8,7 +8,7 @@
  * Winograd also transforms the weights, however few pixels they are used for: with fewer than
  * PIXELS_MIN in the results of a batch it took 0.7 to 10 times as long, with as many 0.5 to 0.9 (64
  * to 512 channels of `resnet50v2` and `vgg16`). Its relative error against `ref` is about 1e-6,
- * twice that of direct convolution (bench/bench_conv_error). */
+ * twice that of direct convolution (bench/programs/bench_conv_error.c). */
 #include "worker/device/cpu/winograd.h"
 
 #define CHANNELS_MIN     32

@@ -13,7 +13,7 @@
  * `make` writes COUNT training images to DIR, and a tenth to validate: mosaics of 64 images of the
  * folder CIFAR10, scaled to twice their size, as JPEG files of 512x512 pixels, which have about as
  * much detail as photographs. */
-#include "bench/bare_decode.h"
+#include "bench/programs/bare_decode.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"

@@ -1,6 +1,6 @@
 /* Decodes JPEG files by libturbojpeg and nothing else: how fast the input of a worker could be. */
-#ifndef BENCH_BARE_DECODE_H
-#define BENCH_BARE_DECODE_H
+#ifndef BENCH_PROGRAMS_BARE_DECODE_H
+#define BENCH_PROGRAMS_BARE_DECODE_H
 
 #include "common/base/status.h"
 

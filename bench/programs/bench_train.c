@@ -10,7 +10,7 @@
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
-#include "bench/work.h"
+#include "bench/programs/work.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"

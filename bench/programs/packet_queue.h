@@ -1,8 +1,8 @@
 /* The packets that a rule `-j NFQUEUE --queue-num 0` of iptables holds in a network namespace, each
  * until its verdict. The kernel keeps them, and says over netlink which ones have come, and when
  * (linux/netfilter/nfnetlink_queue.h). */
-#ifndef BENCH_PACKET_QUEUE_H
-#define BENCH_PACKET_QUEUE_H
+#ifndef BENCH_PROGRAMS_PACKET_QUEUE_H
+#define BENCH_PROGRAMS_PACKET_QUEUE_H
 
 #include <stddef.h>
 #include <stdint.h>

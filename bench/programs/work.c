@@ -1,5 +1,5 @@
 /* Counts operations and bytes of a network. */
-#include "bench/work.h"
+#include "bench/programs/work.h"
 
 static double elements_of(struct shape shape)
 {

@@ -1,5 +1,5 @@
 /* Each thread has a decompressor of its own, and takes the next image; files lie in memory. */
-#include "bench/bare_decode.h"
+#include "bench/programs/bare_decode.h"
 
 #include "worker/data/helpers.h"
 #include "worker/data/images/decoder_parts.h"

@@ -1,6 +1,6 @@
 /* Times of the rounds of a benchmark, and the CPU time that its process spends in them. */
-#ifndef BENCH_ROUNDS_H
-#define BENCH_ROUNDS_H
+#ifndef BENCH_PROGRAMS_ROUNDS_H
+#define BENCH_PROGRAMS_ROUNDS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -23,8 +23,8 @@
  *
  * Each rank prints a line of JSON: its times, and the CPU seconds that its process spent in them.
  */
-#include "bench/pattern.h"
-#include "bench/rounds.h"
+#include "bench/programs/pattern.h"
+#include "bench/programs/rounds.h"
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"

@@ -4,7 +4,7 @@
  * Packets are not copied, and large ones that TCP leaves to the device to cut stay whole
  * (NFQA_CFG_F_GSO). The kernel notes when packets come as long as any socket asks for that
  * (SO_TIMESTAMPNS). */
-#include "bench/packet_queue.h"
+#include "bench/programs/packet_queue.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

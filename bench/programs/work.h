@@ -1,6 +1,6 @@
 /* How much a training step asks of a machine at least: what a measured speed is put beside. */
-#ifndef BENCH_WORK_H
-#define BENCH_WORK_H
+#ifndef BENCH_PROGRAMS_WORK_H
+#define BENCH_PROGRAMS_WORK_H
 
 #include "worker/device/device.h"
 

@@ -11,8 +11,8 @@
  * is ours.
  *
  * Each rank prints a line of JSON, as bench_exchange does. */
-#include "bench/pattern.h"
-#include "bench/rounds.h"
+#include "bench/programs/pattern.h"
+#include "bench/programs/rounds.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/options/options.h"

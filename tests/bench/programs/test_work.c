@@ -1,5 +1,5 @@
 /* Operations of networks, against sums by hand. */
-#include "bench/work.h"
+#include "bench/programs/work.h"
 #include "worker/model/models.h"
 
 // clang-format off

@@ -12,7 +12,7 @@
  * Packets wait in the kernel, which notes when each of them came. So the program need not wake for
  * an arrival, only when a packet is due: it then reads what came meanwhile, which is due later. It
  * runs before other programs on busy cores, as netem's timers would. */
-#include "bench/packet_queue.h"
+#include "bench/programs/packet_queue.h"
 #include "common/base/clock.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Fills gradients with small integers that repeat with a period. */
-#include "bench/pattern.h"
+#include "bench/programs/pattern.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * A vector repeats a period of small integers, shifted by what its owner gives: another one on each
  * rank and in each round. Sums of integers are exact in any order, so a mean or a sum over ranks
  * repeats a period, too, and so does whatever an optimizer makes of it, element by element. */
-#ifndef BENCH_PATTERN_H
-#define BENCH_PATTERN_H
+#ifndef BENCH_PROGRAMS_PATTERN_H
+#define BENCH_PROGRAMS_PATTERN_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* Computes quantiles of round times, and reads CPU time with getrusage. */
-#include "bench/rounds.h"
+#include "bench/programs/rounds.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 /* Tests of gradients whose sums are exact, and of what a check of them finds. */
-#include "bench/pattern.h"
+#include "bench/programs/pattern.h"
 
 // clang-format off
 #include <setjmp.h>
