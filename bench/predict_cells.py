@@ -5,8 +5,8 @@ import random
 
 MODELS = ("cnn", "resnet20", "lenet5")
 CALIBRATION_STEPS = {"cnn": 200, "resnet20": 120, "lenet5": 2000}
-CALIBRATION_RUNS = ("local", "ring", "ring-small-buckets", "ps-sync", "ps-sync-compress",
-                    "local-again", "ring-few-cores", "local-long-steps",
+CALIBRATION_RUNS = ("local", "ring", "ring-apart", "ring-small-buckets", "ps-sync", "ps-sync-compress",
+                    "ring-apart-again", "local-again", "ring-few-cores", "local-long-steps",
                     "ring-few-cores-long-steps")
 LINK_RUNS = {"ring": ["--mode", "ring"],
              "ring-small-buckets": ["--mode", "ring", "--bucket-mb", "0.0625"],

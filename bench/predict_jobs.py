@@ -71,6 +71,15 @@ class Jobs:
                  timeout_s=JOB_TIMEOUT_S)
             return images_of(where)
 
+    def run_apart(self, model, steps):
+        """Images/s of two workers beside each other that exchange nothing before the last step."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            out = os.path.join(folder, "run")
+            call(self.ringside, "run", "--mode", "ring", "-n", 2, "--sync-every", steps,
+                 *self.options(model), "--threads", 1, "--steps", steps, "--out", out,
+                 timeout_s=JOB_TIMEOUT_S)
+            return images_of(out)
+
     def run_here(self, cell, steps):
         """Images/s of a cell whose processes are all on this host."""
         transport = ["--transport", "tcp"] if cell.network == "tcp" else []

@@ -25,6 +25,8 @@ struct maker {
     size_t coded_count;
     struct calibration_run *others[CALIBRATION_RUNS_MAX]; // of other batches
     size_t other_count;
+    struct calibration_run *apart[CALIBRATION_RUNS_MAX]; // with is_apart
+    size_t apart_count;
     const struct calibration_run *narrowest; // with the fewest workers
     struct calibration *made;
 };
@@ -68,8 +70,23 @@ static enum status check_security(struct calibration_run *const *runs, size_t ru
     return STATUS_OK;
 }
 
-/* Sorts runs: without codes, with codes, and of other batches, which show only what computing
- * costs. Values of all have to go by one transport, as files are of one. */
+/* The runs show too little: none of them is a plain one. */
+static void refuse_lack(const struct maker *maker)
+{
+    const struct calibration_run *run = maker->coded_count > 0 ? maker->coded[0] : maker->apart[0];
+    if (maker->coded_count > 0) {
+        log_error("%s was run with --compress %s, and shows only what codes take; calibrate from a "
+                  "run without --compress as well",
+                  run->folder.path, run->compress);
+    } else {
+        log_error("%s exchanged nothing before its last step, and shows only what workers take "
+                  "from each other; calibrate from a run without --sync-every as well",
+                  run->folder.path);
+    }
+}
+
+/* Sorts runs: without codes, with codes, with workers that are apart, and of other batches, which
+ * show only what computing costs. Values have to go by one transport, as files are of one. */
 static enum status sort_runs(struct calibration_run *const *runs, size_t run_count,
                              struct maker *maker)
 {
@@ -77,6 +94,10 @@ static enum status sort_runs(struct calibration_run *const *runs, size_t run_cou
     for (size_t i = 0; i < run_count; i++) {
         if (runs[i]->batch != maker->made->costs.batch) {
             maker->others[maker->other_count++] = runs[i];
+            continue;
+        }
+        if (runs[i]->is_apart) {
+            maker->apart[maker->apart_count++] = runs[i];
             continue;
         }
         bool has_codes = calibration_run_has_codes(runs[i]);
@@ -95,10 +116,7 @@ static enum status sort_runs(struct calibration_run *const *runs, size_t run_cou
         }
     }
     if (maker->run_count == 0) {
-        const struct calibration_run *coded = maker->coded[0];
-        log_error("%s was run with --compress %s, and shows only what codes take; calibrate from a "
-                  "run without --compress as well",
-                  coded->folder.path, coded->compress);
+        refuse_lack(maker);
         return STATUS_INVALID;
     }
     return check_security(runs, run_count, maker->made->costs.batch);
@@ -395,8 +413,9 @@ static void take_message(struct maker *maker)
 }
 
 /* Lists runs whose messages went one way, also those with codes: to what carries messages, and
- * beside what computing is slower, these are bytes as any. Returns how many there are. */
-static size_t list_with_codes(const struct maker *maker, struct calibration_run **ret_runs)
+ * beside what computing is slower, these are bytes as any. Then those whose workers are apart.
+ * Returns how many there are. */
+static size_t list_for_cores(const struct maker *maker, struct calibration_run **ret_runs)
 {
     const char *transport = "";
     size_t count = 0;
@@ -408,6 +427,9 @@ static size_t list_with_codes(const struct maker *maker, struct calibration_run 
         if (strcmp(maker->coded[i]->transport, transport) == 0) {
             ret_runs[count++] = maker->coded[i];
         }
+    }
+    for (size_t i = 0; i < maker->apart_count; i++) {
+        ret_runs[count++] = maker->apart[i];
     }
     return count;
 }
@@ -478,7 +500,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     take_sums(&maker, knows_optimizer);
     calibration_take_codes(maker.coded, maker.coded_count, maker.runs, maker.run_count,
                            ret_calibration);
-    size_t all_count = list_with_codes(&maker, all);
+    size_t all_count = list_for_cores(&maker, all);
     calibration_take_cores(all, all_count, maker.narrowest, ret_calibration);
     calibration_take_turns(runs, run_count, maker.narrowest, ret_calibration);
     calibration_take_crowding(all, all_count, maker.narrowest, ret_calibration);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CALIBRATION_RUNS_MAX    16
+#define CALIBRATION_RUNS_MAX    20
 #define CALIBRATION_BATCHES_MAX 8 // besides the one that most runs have
 #define CALIBRATION_NOTES_MAX   32
 

@@ -6,6 +6,8 @@
 #include "deploy/predict/basis/fields.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define BUSY_MIN 0.7 // of the time, for runs that show what other cores take from one
 
@@ -56,14 +58,15 @@ static size_t list_loads(struct calibration_run *const *runs, size_t run_count, 
     bool has_calm = false;
     for (size_t i = 0; i < run_count; i++) {
         has_calm =
-            has_calm || (!calibration_is_crowded(runs[i]) && calibration_knows_cores(runs[i]) &&
+            has_calm || (!runs[i]->is_apart && !calibration_is_crowded(runs[i]) && calibration_knows_cores(runs[i]) &&
                          runs[i]->observation.cores.workers.ends > 0);
     }
     for (size_t i = 0; i < run_count; i++) {
         const struct observation *seen = &runs[i]->observation;
         const struct observed_cpu *both[2] = {&seen->cores.workers, &seen->cores.servers};
         const double work_s[2] = {seen->sums.seconds, seen->served.seconds};
-        if (!calibration_knows_cores(runs[i]) || (has_calm && calibration_is_crowded(runs[i]))) {
+        if (!calibration_knows_cores(runs[i]) || runs[i]->is_apart ||
+            (has_calm && calibration_is_crowded(runs[i]))) {
             continue;
         }
         for (size_t j = 0; j < 2; j++) {
@@ -229,6 +232,54 @@ static double beside_computing_s(const struct calibration_run *run)
            run->hosts[0].cores;
 }
 
+static int compare_times(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* The mean of the quickest quarter of the steps of all runs of one worker alone, or of all of
+ * workers that are apart beside each other: when nothing else disturbed them. 0: there are none. */
+static double quickest_s(struct calibration_run *const *runs, size_t run_count, uint32_t batch,
+                         bool is_apart)
+{
+    size_t count = 0, most = 0;
+    for (size_t i = 0; i < run_count; i++) {
+        most += runs[i]->observation.step_count;
+    }
+    double *times = calloc(most + 1, sizeof(*times)), sum_s = 0;
+    for (size_t i = 0; times != NULL && i < run_count; i++) {
+        const struct calibration_run *run = runs[i];
+        bool counts = is_apart ? run->is_apart && run->batch == batch && busy_beside(run) >= BUSY_MIN
+                               : is_alone(run, batch);
+        if (counts && run->observation.step_s != NULL) {
+            memcpy(times + count, run->observation.step_s,
+                   run->observation.step_count * sizeof(*times));
+            count += run->observation.step_count;
+        }
+    }
+    if (count > 0) {
+        qsort(times, count, sizeof(*times), compare_times);
+    }
+    size_t quarter = (count + 3) / 4;
+    for (size_t i = 0; i < quarter; i++) {
+        sum_s += times[i];
+    }
+    free(times);
+    return quarter > 0 ? sum_s / (double)quarter : 0;
+}
+
+/* What find_crowding finds, from runs whose workers are apart: nobody waits in them, and computing
+ * is slower behind each wait. 0: there are none. */
+static double find_crowding_apart(struct calibration_run *const *runs, size_t run_count,
+                                  uint32_t batch)
+{
+    double alone_s = quickest_s(runs, run_count, batch, false);
+    double apart_s = quickest_s(runs, run_count, batch, true);
+    double crowding = alone_s > 0 ? apart_s / alone_s : 0;
+    return crowding > 0 && crowding < 1 ? 1 : crowding;
+}
+
 /* How much longer cores work for a step beside others, in proportion to those that are busy, and
  * besides what messages put out of the caches. Not of runs that wait for links most of the time:
  * what the kernel does for these in interrupts counts as computing, and would be taken for much of
@@ -238,10 +289,14 @@ static double find_crowding(struct calibration_run *const *runs, size_t run_coun
 {
     double squares = 0, products = 0;
     bool is_known = is_alone(narrowest, narrowest->batch) && compute_s(narrowest) > 0;
+    double apart = find_crowding_apart(runs, run_count, narrowest->batch);
+    if (apart > 0) {
+        return apart;
+    }
     for (size_t i = 0; i < run_count && is_known; i++) {
         const struct calibration_run *run = runs[i];
         double others = busy_beside(run);
-        if (others >= BUSY_MIN) {
+        if (others >= BUSY_MIN && !run->is_apart) {
             double alone_s = alone_beside(runs, run_count, i, narrowest);
             double refilled_s =
                 costs->slice_s > 0 ? costs->refill_s * beside_computing_s(run) / costs->slice_s : 0;

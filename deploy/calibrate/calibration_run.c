@@ -91,10 +91,17 @@ static enum status check_options(struct calibration_run *run)
     const char *name = NULL;
     json_t *value = NULL;
     char text[256];
+    run->is_apart = false;
     json_object_foreach(json_object_get(run->folder.job, "options"), name, value)
     {
         calibration_run_option(run, name, text, sizeof(text));
-        if (calibration_refuses(name, text)) {
+        bool is_refused = calibration_refuses(name, text);
+        if (is_refused && strcmp(name, "sync-every") == 0) {
+            double steps = run_folder_number(&run->folder, "steps");
+            run->is_apart = run->workers > 1 && steps > 0 && strtod(text, NULL) >= steps;
+            is_refused = !run->is_apart;
+        }
+        if (is_refused) {
             log_error("%s was run with --%s %.60s, and does not show what plain steps cost; "
                       "calibrate from a run without it",
                       run->folder.path, name, text);

@@ -30,6 +30,7 @@ struct calibration_run {
     uint64_t parameters;
     double start_s, agents_s; // until its first step, and before (calibration_launch.h); 0: unknown
     double bucket_mb;
+    bool is_apart; // its workers exchanged nothing before the last step, so that none waited
     char compress[CODEC_TEXT_BYTES]; // "none"
     char transport[16];              // of values, "shm"; "" or "none": none travelled
     char security[16];               // of tcp (conditions.h); "": another transport, or not known
@@ -53,7 +54,8 @@ bool calibration_run_has_codes(const struct calibration_run *run);
 double calibration_run_coded_share(const struct calibration_run *run);
 
 /* Whether a job with this value of an option has steps or messages other than those that a
- * prediction goes through. The value is as option_format writes it. */
+ * prediction goes through. The value is as option_format writes it. A run whose --sync-every is as
+ * long as the run is read nevertheless: see is_apart. */
 bool calibration_refuses(const char *option, const char *value);
 
 /* Reads a run folder. Refuses runs that were not completed, that have no timeline or one in

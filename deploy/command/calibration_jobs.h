@@ -1,6 +1,6 @@
 /* The jobs that `ringside calibrate` runs by itself, each with a timeline: local with one worker,
- * also with other batches; with several, ring, ring with small buckets, and ps-sync; then local
- * again and, on this host alone, ring on as few cores as one of the workers needs; these two once
+ * also with other batches; with several, ring, ring that exchanges nothing before its last step,
+ * ring with small buckets, and ps-sync; then the second one of ring and local again and, on this host alone, ring on as few cores as one of the workers needs; these two once
  * more with longer steps, where steps are short. */
 #ifndef DEPLOY_COMMAND_CALIBRATION_JOBS_H
 #define DEPLOY_COMMAND_CALIBRATION_JOBS_H
@@ -19,9 +19,11 @@ enum {
     CALIBRATION_LOCAL,
     CALIBRATION_BATCH, // local with another batch; one for each
     CALIBRATION_RING,
+    CALIBRATION_APART, // ring whose workers exchange nothing before the last step
     CALIBRATION_SMALL,
     CALIBRATION_SERVERS,
     CALIBRATION_CODES, // servers with --compress, if that is asked for
+    CALIBRATION_APART_AGAIN,
     CALIBRATION_AGAIN, // local once more: machines get quicker and slower
     CALIBRATION_TURNS, // the last of the list, as not all calibrations have it
     // Where steps are shorter than turns, both once more with a batch whose steps are not:

@@ -339,6 +339,23 @@ static void runs_that_show_no_plain_steps_are_refused_by_name(void **state)
     }
 }
 
+static void a_run_that_exchanges_nothing_before_its_last_step_is_read(void **state)
+{
+    (void)state;
+    static const struct traced_story stories[] = {
+        {"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"sync-every\": 23"},
+        {"ring", "lenet5", 2, 0, TRACED_STEPS, true, false, "\"sync-every\": 24"},
+    };
+    char *folder = traced_run_write(&stories[0]);
+    refuse(folder, "was run with --sync-every 23");
+    temp_folder_destroy(folder);
+    folder = traced_run_write(&stories[1]);
+    assert_int_equal(calibration_run_read(folder, &runs[0]), STATUS_OK);
+    assert_true(runs[0].is_apart);
+    calibration_run_finish(&runs[0]);
+    temp_folder_destroy(folder);
+}
+
 /* Nobody has planned it: no option tells. */
 static void a_run_that_has_lost_a_process_is_refused(void **state)
 {
@@ -487,6 +504,7 @@ int main(void)
         cmocka_unit_test(codes_are_what_messages_take_longer),
         cmocka_unit_test(runs_that_do_not_go_together_are_refused),
         cmocka_unit_test(runs_that_show_no_plain_steps_are_refused_by_name),
+        cmocka_unit_test(a_run_that_exchanges_nothing_before_its_last_step_is_read),
         cmocka_unit_test(a_run_that_has_lost_a_process_is_refused),
         cmocka_unit_test(runs_that_are_not_whole_are_refused),
         cmocka_unit_test(runs_of_two_kinds_are_refused),

@@ -283,6 +283,33 @@ static void runs_between_two_of_one_worker_are_compared_with_both(void **state)
     check_near(calibration.costs.crowding, 1.1);
 }
 
+/* Of both kinds of runs the quickest quarter of all steps counts, and runs that wait for messages do
+ * not count beside them. */
+static void workers_that_are_apart_show_crowding_by_their_quickest_steps(void **state)
+{
+    (void)state;
+    static struct calibration_run again;
+    static double quick[4] = {1e-3, 5e-3, 9e-3, 7e-3}, slow[4] = {3e-3, 3e-3, 3e-3, 3e-3};
+    static double beside[4] = {9e-3, 2.4e-3, 8e-3, 3e-3};
+    struct calibration_run *const runs[] = {&local, &plain, &coded, &again};
+    set_run(&local, 1, "none", "none", 0);
+    set_run(&again, 1, "none", "none", 0);
+    set_run(&plain, 2, "tcp", "none", 2 * BYTES);
+    set_run(&coded, 2, "tcp", "none", BYTES);
+    local.observation.step_s = quick;
+    again.observation.step_s = slow;
+    coded.observation.step_s = beside;
+    local.observation.step_count = again.observation.step_count = coded.observation.step_count = 4;
+    coded.is_apart = true;
+    struct observed_cores *cores = &plain.observation.cores;
+    cores->workers.compute_s = 1.9 * ALONE_S;
+    cores->busy = cores->workers.compute_s / cores->step_s + 1;
+    coded.observation.cores.busy = ALONE_S / coded.observation.cores.step_s + 1;
+    memset(&calibration, 0, sizeof(calibration));
+    calibration_take_cores(runs, 4, &local, &calibration);
+    check_near(calibration.costs.crowding, 2.4 / 2); // ms, those alone being 1 and 3
+}
+
 /* By more than a tenth, in whichever direction. */
 static void a_machine_that_gets_slower_or_quicker_is_disturbed(void **state)
 {
@@ -319,6 +346,7 @@ int main(void)
         cmocka_unit_test(runs_that_wait_for_links_do_not_show_what_others_take),
         cmocka_unit_test(runs_are_compared_with_those_next_to_them),
         cmocka_unit_test(runs_between_two_of_one_worker_are_compared_with_both),
+        cmocka_unit_test(workers_that_are_apart_show_crowding_by_their_quickest_steps),
         cmocka_unit_test(a_machine_that_gets_slower_or_quicker_is_disturbed),
         cmocka_unit_test(what_messages_put_out_of_caches_is_not_crowding),
         cmocka_unit_test(where_slices_are_known_turns_have_a_time_each),

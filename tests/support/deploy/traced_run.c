@@ -273,8 +273,8 @@ char *traced_run_write(const struct traced_story *story)
     snprintf(text, sizeof(text),
              "{\"outcome\": \"completed\", \"mode\": \"%s\", \"workers\": %u, \"servers\": %u, "
              "\"model\": \"%s\", \"parameters\": 130000, \"batch_per_worker\": 16, "
-             "\"transport\": \"%s\"}",
-             story->mode, story->workers, story->servers, story->model,
+             "\"steps\": %u, \"transport\": \"%s\"}",
+             story->mode, story->workers, story->servers, story->model, story->steps,
              story->transport != NULL ? story->transport : "none");
     temp_folder_write(folder, "summary.json", text, strlen(text));
     snprintf(text, sizeof(text),
