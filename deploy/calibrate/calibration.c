@@ -8,6 +8,7 @@
 #include "deploy/calibrate/calibration_layers.h"
 #include "deploy/calibrate/calibration_links.h"
 #include "deploy/calibrate/calibration_service.h"
+#include "deploy/calibrate/calibration_sort.h"
 #include "deploy/calibrate/calibration_unseen.h"
 #include "deploy/predict/basis/fields.h"
 
@@ -19,14 +20,7 @@
 #define LAYERS_TEXT_BYTES (80 + 3 * QUANTITY_BYTES)
 
 struct maker {
-    struct calibration_run *runs[CALIBRATION_RUNS_MAX]; // without codes; borrowed
-    size_t run_count;
-    struct calibration_run *coded[CALIBRATION_RUNS_MAX];
-    size_t coded_count;
-    struct calibration_run *others[CALIBRATION_RUNS_MAX]; // of other batches
-    size_t other_count;
-    struct calibration_run *apart[CALIBRATION_RUNS_MAX]; // with is_apart
-    size_t apart_count;
+    struct calibration_sorted sorted;
     const struct calibration_run *narrowest; // with the fewest workers
     struct calibration *made;
 };
@@ -42,84 +36,6 @@ void calibration_add_note(struct calibration_notes *notes, const char *name, boo
     va_start(arguments, format);
     vsnprintf(note->text, sizeof(note->text), format, arguments);
     va_end(arguments);
-}
-
-static bool has_transport(const struct calibration_run *run)
-{
-    return run->transport[0] != '\0' && strcmp(run->transport, "none") != 0;
-}
-
-/* Of all runs with messages that say what keys were used for, also of those with codes. */
-static enum status check_security(struct calibration_run *const *runs, size_t run_count,
-                                  uint32_t batch)
-{
-    const struct calibration_run *first = NULL;
-    for (size_t i = 0; i < run_count; i++) {
-        if (runs[i]->batch != batch || runs[i]->security[0] == '\0') {
-            continue;
-        }
-        first = first == NULL ? runs[i] : first;
-        if (strcmp(first->security, runs[i]->security) != 0) {
-            log_error("connections of %s had %s, and those of %s %s: encryption is much of what "
-                      "messages cost, so calibrate from runs that are alike in it",
-                      first->folder.path, conditions_security_text(first->security),
-                      runs[i]->folder.path, conditions_security_text(runs[i]->security));
-            return STATUS_INVALID;
-        }
-    }
-    return STATUS_OK;
-}
-
-/* The runs show too little: none of them is a plain one. */
-static void refuse_lack(const struct maker *maker)
-{
-    const struct calibration_run *run = maker->coded_count > 0 ? maker->coded[0] : maker->apart[0];
-    if (maker->coded_count > 0) {
-        log_error("%s was run with --compress %s, and shows only what codes take; calibrate from a "
-                  "run without --compress as well",
-                  run->folder.path, run->compress);
-    } else {
-        log_error("%s exchanged nothing before its last step, and shows only what workers take "
-                  "from each other; calibrate from a run without --sync-every as well",
-                  run->folder.path);
-    }
-}
-
-/* Sorts runs: without codes, with codes, with workers that are apart, and of other batches, which
- * show only what computing costs. Values have to go by one transport, as files are of one. */
-static enum status sort_runs(struct calibration_run *const *runs, size_t run_count,
-                             struct maker *maker)
-{
-    const struct calibration_run *first = NULL;
-    for (size_t i = 0; i < run_count; i++) {
-        if (runs[i]->batch != maker->made->costs.batch) {
-            maker->others[maker->other_count++] = runs[i];
-            continue;
-        }
-        if (runs[i]->is_apart) {
-            maker->apart[maker->apart_count++] = runs[i];
-            continue;
-        }
-        bool has_codes = calibration_run_has_codes(runs[i]);
-        *(has_codes ? &maker->coded[maker->coded_count++] : &maker->runs[maker->run_count++]) =
-            runs[i];
-        if (has_codes || !has_transport(runs[i])) {
-            continue; // codes are copied also where values are lent
-        }
-        first = first == NULL ? runs[i] : first;
-        if (strcmp(first->transport, runs[i]->transport) != 0) {
-            log_error("values of %s went by %s, and those of %s by %s: files are of one transport, "
-                      "so calibrate from runs with the same --transport",
-                      first->folder.path, first->transport, runs[i]->folder.path,
-                      runs[i]->transport);
-            return STATUS_INVALID;
-        }
-    }
-    if (maker->run_count == 0) {
-        refuse_lack(maker);
-        return STATUS_INVALID;
-    }
-    return check_security(runs, run_count, maker->made->costs.batch);
 }
 
 static enum status check_alike(struct calibration_run *const *runs, size_t run_count,
@@ -161,7 +77,8 @@ static void name_layers(const struct model_layers *model, struct calibration *ma
 static void warn_if_disturbed(const struct maker *maker)
 {
     double first, last;
-    if (calibration_is_disturbed(maker->runs, maker->run_count, maker->narrowest, &first, &last)) {
+    if (calibration_is_disturbed(maker->sorted.runs, maker->sorted.run_count, maker->narrowest,
+                                 &first, &last)) {
         log_warn("one worker alone made %.0f images/s in its first run, and %.0f in its last: the "
                  "machine was disturbed, and costs are uncertain; calibrate again while nothing "
                  "else runs",
@@ -192,7 +109,8 @@ static enum status take_layers(struct maker *maker, const struct model_layers *m
     char least[QUANTITY_BYTES], more[QUANTITY_BYTES], layers[LAYERS_TEXT_BYTES];
     name_layers(model, made);
     warn_if_disturbed(maker);
-    double share = calibration_speed_share(maker->runs, maker->run_count, maker->narrowest);
+    double share =
+        calibration_speed_share(maker->sorted.runs, maker->sorted.run_count, maker->narrowest);
     enum status status = calibration_layers_make(maker->narrowest, model, share, &made->costs);
     if (status != STATUS_OK) {
         return status;
@@ -227,8 +145,8 @@ static enum status take_batch(struct maker *maker, uint32_t batch, const struct 
     struct calibration *made = maker->made;
     struct costs *costs = &made->others[made->other_count];
     char text[QUANTITY_BYTES], more[QUANTITY_BYTES];
-    for (size_t i = 0; i < maker->other_count; i++) {
-        const struct calibration_run *run = maker->others[i];
+    for (size_t i = 0; i < maker->sorted.other_count; i++) {
+        const struct calibration_run *run = maker->sorted.others[i];
         if (run->batch == batch && (narrowest == NULL || run->workers < narrowest->workers)) {
             narrowest = run;
         }
@@ -252,8 +170,8 @@ static enum status take_batches(struct maker *maker, const struct model_layers *
 {
     struct calibration *made = maker->made;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < maker->other_count && status == STATUS_OK; i++) {
-        uint32_t batch = maker->others[i]->batch;
+    for (size_t i = 0; i < maker->sorted.other_count && status == STATUS_OK; i++) {
+        uint32_t batch = maker->sorted.others[i]->batch;
         bool is_new = true;
         for (size_t k = 0; k < made->other_count; k++) {
             is_new = is_new && made->others[k].batch != batch;
@@ -287,10 +205,10 @@ static bool take_optimizer(struct maker *maker)
     struct calibration *made = maker->made;
     const struct calibration_run *from = NULL;
     char text[QUANTITY_BYTES];
-    for (size_t i = 0; i < maker->run_count; i++) {
-        bool is_narrower = from == NULL || maker->runs[i]->workers < from->workers;
-        if (maker->runs[i]->observation.optimizer_s > 0 && is_narrower) {
-            from = maker->runs[i];
+    for (size_t i = 0; i < maker->sorted.run_count; i++) {
+        bool is_narrower = from == NULL || maker->sorted.runs[i]->workers < from->workers;
+        if (maker->sorted.runs[i]->observation.optimizer_s > 0 && is_narrower) {
+            from = maker->sorted.runs[i];
         }
     }
     if (from != NULL) {
@@ -305,8 +223,8 @@ static bool take_optimizer(struct maker *maker)
                 : "");
         return true;
     }
-    for (size_t i = 0; i < maker->run_count; i++) {
-        const struct observation *seen = &maker->runs[i]->observation;
+    for (size_t i = 0; i < maker->sorted.run_count; i++) {
+        const struct observation *seen = &maker->sorted.runs[i]->observation;
         if (seen->served.seconds > 0) {
             made->costs.optimizer_s = seen->served.seconds / (double)seen->job_steps;
             quantity_format(made->costs.optimizer_s, QUANTITY_TIME, text);
@@ -314,7 +232,7 @@ static bool take_optimizer(struct maker *maker)
                 &made->cost_notes, "optimizer", true,
                 "%s: servers sum and update in one pass (%s), and no worker updates; all of it "
                 "counts as the optimizer",
-                text, maker->runs[i]->name);
+                text, maker->sorted.runs[i]->name);
             return false;
         }
     }
@@ -337,10 +255,10 @@ static void take_sums(struct maker *maker, bool knows_optimizer)
     struct calibration *made = maker->made;
     struct observed_sums sums = {0};
     char text[QUANTITY_BYTES];
-    for (size_t i = 0; i < maker->run_count; i++) {
-        const struct observation *seen = &maker->runs[i]->observation;
+    for (size_t i = 0; i < maker->sorted.run_count; i++) {
+        const struct observation *seen = &maker->sorted.runs[i]->observation;
         add_sums(&sums, seen->sums.bytes, seen->sums.seconds, seen->sums.count);
-        take_group(maker->runs[i], &sums);
+        take_group(maker->sorted.runs[i], &sums);
         if (knows_optimizer) {
             double updates_s = made->costs.optimizer_s * (double)seen->job_steps;
             add_sums(&sums, seen->served.bytes, seen->served.seconds - updates_s,
@@ -368,8 +286,8 @@ static void take_message(struct maker *maker)
     struct calibration *made = maker->made;
     struct observed_time sends = {0}, receives = {0};
     char text[QUANTITY_BYTES], send_text[QUANTITY_BYTES], receive_text[QUANTITY_BYTES];
-    for (size_t i = 0; i < maker->run_count; i++) {
-        const struct observation *seen = &maker->runs[i]->observation;
+    for (size_t i = 0; i < maker->sorted.run_count; i++) {
+        const struct observation *seen = &maker->sorted.runs[i]->observation;
         double post_s = seen->posts.count > 0 ? seen->posts.seconds / (double)seen->posts.count : 0;
         bool sends_posts = seen->sends.count > 0;
         sends.seconds +=
@@ -388,7 +306,7 @@ static void take_message(struct maker *maker)
     double send_s = sends.seconds / (double)sends.count;
     double receive_s = receives.seconds / (double)receives.count;
     struct fit_share share;
-    if (calibration_message(maker->runs, maker->run_count, &share)) {
+    if (calibration_message(maker->sorted.runs, maker->sorted.run_count, &share)) {
         made->costs.message_s = share.part_s;
         made->costs.errors.message = share.error < 1 ? share.error : 1;
         made->costs.message_bandwidth = share.byte_s > 0 ? 1 / share.byte_s : 0;
@@ -419,17 +337,19 @@ static size_t list_for_cores(const struct maker *maker, struct calibration_run *
 {
     const char *transport = "";
     size_t count = 0;
-    for (size_t i = 0; i < maker->run_count; i++) {
-        transport = has_transport(maker->runs[i]) ? maker->runs[i]->transport : transport;
-        ret_runs[count++] = maker->runs[i];
+    for (size_t i = 0; i < maker->sorted.run_count; i++) {
+        transport = calibration_run_moves_values(maker->sorted.runs[i])
+                        ? maker->sorted.runs[i]->transport
+                        : transport;
+        ret_runs[count++] = maker->sorted.runs[i];
     }
-    for (size_t i = 0; i < maker->coded_count; i++) {
-        if (strcmp(maker->coded[i]->transport, transport) == 0) {
-            ret_runs[count++] = maker->coded[i];
+    for (size_t i = 0; i < maker->sorted.coded_count; i++) {
+        if (strcmp(maker->sorted.coded[i]->transport, transport) == 0) {
+            ret_runs[count++] = maker->sorted.coded[i];
         }
     }
-    for (size_t i = 0; i < maker->apart_count; i++) {
-        ret_runs[count++] = maker->apart[i];
+    for (size_t i = 0; i < maker->sorted.apart_count; i++) {
+        ret_runs[count++] = maker->sorted.apart[i];
     }
     return count;
 }
@@ -454,10 +374,10 @@ static uint32_t find_batch(struct calibration_run *const *runs, size_t run_count
 
 static void find_runs(struct maker *maker)
 {
-    const struct calibration_run *widest = maker->runs[0];
-    maker->narrowest = maker->runs[0];
-    for (size_t i = 1; i < maker->run_count; i++) {
-        const struct calibration_run *run = maker->runs[i];
+    const struct calibration_run *widest = maker->sorted.runs[0];
+    maker->narrowest = maker->sorted.runs[0];
+    for (size_t i = 1; i < maker->sorted.run_count; i++) {
+        const struct calibration_run *run = maker->sorted.runs[i];
         maker->narrowest = run->workers < maker->narrowest->workers ? run : maker->narrowest;
         // Servers come last. A run on fewer cores than there are says less of the host.
         bool is_wider =
@@ -479,7 +399,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     enum status status = check_alike(runs, run_count, model);
     ret_calibration->costs.batch = find_batch(runs, run_count);
     if (status == STATUS_OK) {
-        status = sort_runs(runs, run_count, &maker);
+        status = calibration_sort(runs, run_count, ret_calibration->costs.batch, &maker.sorted);
     }
     if (status != STATUS_OK) {
         return status;
@@ -498,15 +418,15 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     bool knows_optimizer = take_optimizer(&maker);
     take_message(&maker);
     take_sums(&maker, knows_optimizer);
-    calibration_take_codes(maker.coded, maker.coded_count, maker.runs, maker.run_count,
-                           ret_calibration);
+    calibration_take_codes(maker.sorted.coded, maker.sorted.coded_count, maker.sorted.runs,
+                           maker.sorted.run_count, ret_calibration);
     size_t all_count = list_for_cores(&maker, all);
     calibration_take_cores(all, all_count, maker.narrowest, ret_calibration);
     calibration_take_turns(runs, run_count, maker.narrowest, ret_calibration);
     calibration_take_crowding(all, all_count, maker.narrowest, ret_calibration);
-    calibration_take_links(maker.runs, maker.run_count, known, ret_calibration);
+    calibration_take_links(maker.sorted.runs, maker.sorted.run_count, known, ret_calibration);
     calibration_take_launch(runs, run_count, ret_calibration);
-    calibration_note_service(maker.runs, maker.run_count, ret_calibration);
-    calibration_take_unseen(maker.runs, maker.run_count, ret_calibration);
+    calibration_note_service(maker.sorted.runs, maker.sorted.run_count, ret_calibration);
+    calibration_take_unseen(maker.sorted.runs, maker.sorted.run_count, ret_calibration);
     return STATUS_OK;
 }

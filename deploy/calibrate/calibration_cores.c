@@ -57,9 +57,9 @@ static size_t list_loads(struct calibration_run *const *runs, size_t run_count, 
     size_t count = 0;
     bool has_calm = false;
     for (size_t i = 0; i < run_count; i++) {
-        has_calm =
-            has_calm || (!runs[i]->is_apart && !calibration_is_crowded(runs[i]) && calibration_knows_cores(runs[i]) &&
-                         runs[i]->observation.cores.workers.ends > 0);
+        has_calm = has_calm || (!runs[i]->is_apart && !calibration_is_crowded(runs[i]) &&
+                                calibration_knows_cores(runs[i]) &&
+                                runs[i]->observation.cores.workers.ends > 0);
     }
     for (size_t i = 0; i < run_count; i++) {
         const struct observation *seen = &runs[i]->observation;
@@ -250,8 +250,9 @@ static double quickest_s(struct calibration_run *const *runs, size_t run_count, 
     double *times = calloc(most + 1, sizeof(*times)), sum_s = 0;
     for (size_t i = 0; times != NULL && i < run_count; i++) {
         const struct calibration_run *run = runs[i];
-        bool counts = is_apart ? run->is_apart && run->batch == batch && busy_beside(run) >= BUSY_MIN
-                               : is_alone(run, batch);
+        bool counts = is_apart
+                          ? run->is_apart && run->batch == batch && busy_beside(run) >= BUSY_MIN
+                          : is_alone(run, batch);
         if (counts && run->observation.step_s != NULL) {
             memcpy(times + count, run->observation.step_s,
                    run->observation.step_count * sizeof(*times));

@@ -67,6 +67,11 @@ double calibration_run_coded_share(const struct calibration_run *run)
     return (double)codec_bytes(&codec, run->parameters) / (4.0 * (double)run->parameters);
 }
 
+bool calibration_run_moves_values(const struct calibration_run *run)
+{
+    return run->transport[0] != '\0' && strcmp(run->transport, "none") != 0;
+}
+
 bool calibration_run_lends(const struct calibration_run *run)
 {
     return strcmp(run->transport, "shm") == 0;

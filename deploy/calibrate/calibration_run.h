@@ -42,6 +42,9 @@ struct calibration_run {
 /* Whether all processes had the same cores: they were on one host, or on hosts of one machine. */
 bool calibration_run_has_one_machine(const struct calibration_run *run);
 
+/* Whether values travelled between its processes, by messages or in shared memory. */
+bool calibration_run_moves_values(const struct calibration_run *run);
+
 /* Whether its messages had loans of values, which its processes read where they are. */
 bool calibration_run_lends(const struct calibration_run *run);
 

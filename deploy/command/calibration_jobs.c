@@ -14,6 +14,7 @@
 #include "deploy/calibrate/calibration_launch.h"
 #include "deploy/calibrate/calibration_run.h"
 #include "deploy/calibrate/observation.h"
+#include "deploy/command/calibration_apart.h"
 #include "deploy/system/folder.h"
 
 #include <jansson.h>
@@ -24,7 +25,6 @@
 #include <string.h>
 
 #define STEPS        60
-#define STEPS_LEAST  (OBSERVATION_WARM_STEPS + UINT64_C(3))
 #define SMALL_PARTS  16   // of the usual bucket
 #define SMALL_MB_MIN 0.01 // of a bucket
 #define LONG_SLICES  3    // of a step that is long enough
@@ -89,12 +89,12 @@ static enum status check_asked(const struct calibration_jobs *jobs,
                  "them; leave out --processes, and --workers or hosts with fewer");
         return STATUS_INVALID;
     }
-    if (jobs->job.steps > 0 && jobs->job.steps < STEPS_LEAST) {
+    if (jobs->job.steps > 0 && jobs->job.steps < CALIBRATION_STEPS_LEAST) {
         snprintf(ret_error, OPTION_ERROR_BYTES,
                  "--steps %llu are too few: the first %d and the last are not counted, and 2 have "
                  "to be left; give %llu at least",
                  (unsigned long long)jobs->job.steps, OBSERVATION_WARM_STEPS,
-                 (unsigned long long)STEPS_LEAST);
+                 (unsigned long long)CALIBRATION_STEPS_LEAST);
         return STATUS_INVALID;
     }
     for (size_t i = 0; i < job_option_count; i++) {
@@ -137,30 +137,17 @@ enum status calibration_jobs_take_batches(const char *text, struct calibration_j
     return STATUS_OK;
 }
 
-static bool is_apart(int kind)
-{
-    return kind == CALIBRATION_APART || kind == CALIBRATION_APART_AGAIN;
-}
-
-/* Whether workers may exchange nothing before the last step, on one host with a core for each. */
-static bool may_be_apart(const struct calibration_jobs *jobs)
-{
-    return jobs->job.steps > 1 && jobs->job.steps <= UINT32_MAX &&
-           jobs->job.eval == EVALUATION_NONE && !host_options_name_hosts(&jobs->session.hosts) &&
-           jobs->job.workers <= cores_available();
-}
-
 /* Which jobs there are, in their order. */
 static void list_kinds(struct calibration_jobs *jobs)
 {
     for (int kind = 0; kind < CALIBRATION_LONG; kind++) {
         bool has_codes = jobs->job.compress.kind != CODEC_NONE;
         bool knows_cores = jobs->job.threads == 1; // of several threads only one is known
-        size_t count = kind == CALIBRATION_BATCH   ? jobs->batch_count
-                       : is_apart(kind)            ? knows_cores && may_be_apart(jobs)
-                       : kind == CALIBRATION_CODES ? has_codes
-                       : kind == CALIBRATION_AGAIN ? knows_cores
-                                                   : 1;
+        size_t count = kind == CALIBRATION_BATCH    ? jobs->batch_count
+                       : calibration_apart_is(kind) ? knows_cores && calibration_apart_may_be(jobs)
+                       : kind == CALIBRATION_CODES  ? has_codes
+                       : kind == CALIBRATION_AGAIN  ? knows_cores
+                                                    : 1;
         for (size_t i = 0; i < count; i++) {
             jobs->kinds[jobs->count++] = kind;
         }
@@ -211,7 +198,7 @@ static enum status make_list(struct calibration_jobs *jobs, char *ret_error)
             job->transport = TRANSPORT_AUTO;
             snprintf(job->straggler, sizeof(job->straggler), "none");
         }
-        if (is_apart(kind)) {
+        if (calibration_apart_is(kind)) {
             job->sync_every = (uint32_t)job->steps;
             snprintf(job->straggler, sizeof(job->straggler), "none");
         }
@@ -315,7 +302,8 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     double tries_s = 0; // of all jobs but one: `run` tries one
     for (size_t i = 0; i < jobs->count; i++) {
         double try_began_s = wall_s();
-        if (!is_apart(jobs->kinds[i])) { // which are as ring, and are not as long as they will be
+        if (!calibration_apart_is(
+                jobs->kinds[i])) { // which are as ring, and are not as long as they will be
             preflight_try(&jobs->session.preflight, &jobs->list[i]);
         }
         tries_s += i > 0 ? wall_s() - try_began_s : 0;
@@ -444,36 +432,6 @@ static void add_long(struct calibration_jobs *jobs)
     }
 }
 
-/* Takes a job off the list that was not made yet. */
-static void remove_job(struct calibration_jobs *jobs, size_t index)
-{
-    size_t behind = --jobs->count - index;
-    memmove(&jobs->kinds[index], &jobs->kinds[index + 1], behind * sizeof(jobs->kinds[0]));
-    memmove(&jobs->list[index], &jobs->list[index + 1], behind * sizeof(jobs->list[0]));
-}
-
-/* Workers exchange at the end of an epoch at the latest, and how long one is the first job says. So
- * jobs whose workers are apart have no more steps, or, of a few images, are not made. */
-static void fit_apart(struct calibration_jobs *jobs)
-{
-    struct run_folder run;
-    uint64_t samples = 0;
-    if (run_folder_open(jobs->folders[0], &run) == STATUS_OK) {
-        samples = (uint64_t)json_integer_value(json_object_get(run.job, "train_samples"));
-        run_folder_close(&run);
-    }
-    for (size_t i = jobs->count; i-- > 0;) {
-        struct job *job = &jobs->list[i];
-        uint64_t most = is_apart(jobs->kinds[i]) ? samples / job->global_batch : 0;
-        if (is_apart(jobs->kinds[i]) && most < STEPS_LEAST) {
-            remove_job(jobs, i);
-        } else if (is_apart(jobs->kinds[i]) && job->steps > most) {
-            job->steps = most;
-            job->sync_every = (uint32_t)most;
-        }
-    }
-}
-
 enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *folder)
 {
     enum status status = begin(jobs, folder);
@@ -482,7 +440,7 @@ enum exit_code calibration_jobs_run(struct calibration_jobs *jobs, const char *f
     for (size_t i = 0; i < jobs->count && code == EXIT_COMPLETED; i++) {
         code = jobs->session.launcher.crew.interrupts > 0 ? EXIT_INTERRUPTED : run_one(jobs, i);
         if (i == 0 && code == EXIT_COMPLETED) {
-            fit_apart(jobs);
+            calibration_apart_fit(jobs);
         }
         // One that cannot be run has taken itself off the list.
         if (code == EXIT_COMPLETED && i + 1 == jobs->count && jobs->kinds[i] == CALIBRATION_TURNS) {

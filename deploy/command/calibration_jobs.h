@@ -1,7 +1,8 @@
 /* The jobs that `ringside calibrate` runs by itself, each with a timeline: local with one worker,
  * also with other batches; with several, ring, ring that exchanges nothing before its last step,
- * ring with small buckets, and ps-sync; then the second one of ring and local again and, on this host alone, ring on as few cores as one of the workers needs; these two once
- * more with longer steps, where steps are short. */
+ * ring with small buckets, and ps-sync; then the second one of ring and local again and, on this
+ * host alone, ring on as few cores as one of the workers needs; these two once more with longer
+ * steps, where steps are short. */
 #ifndef DEPLOY_COMMAND_CALIBRATION_JOBS_H
 #define DEPLOY_COMMAND_CALIBRATION_JOBS_H
 
@@ -9,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "deploy/calibrate/calibration.h"
+#include "deploy/calibrate/observation.h"
 #include "deploy/command/session.h"
 #include "deploy/launch/launch.h"
 
@@ -32,7 +34,8 @@ enum {
     CALIBRATION_KINDS
 };
 
-#define CALIBRATION_JOBS_MAX (CALIBRATION_KINDS + CALIBRATION_BATCHES_MAX)
+#define CALIBRATION_STEPS_LEAST (OBSERVATION_WARM_STEPS + UINT64_C(3)) // of a job that counts
+#define CALIBRATION_JOBS_MAX    (CALIBRATION_KINDS + CALIBRATION_BATCHES_MAX)
 
 /* Large: on the heap. */
 struct calibration_jobs {

@@ -262,8 +262,9 @@ bool run_folder_tests_part(const struct run_folder *run, const char *key,
                            unsigned long long *ret_images, unsigned long long *ret_all)
 {
     json_int_t all = json_integer_value(json_object_get(run->job, "test_samples"));
-    json_int_t images = strcmp(key, "best_accuracy") == 0 ? best_images(run)
-                                                          : test_images_of(last_epoch_with(run, key));
+    json_int_t images = strcmp(key, "best_accuracy") == 0
+                            ? best_images(run)
+                            : test_images_of(last_epoch_with(run, key));
     if (images <= 0 || images >= all || is_external(run)) {
         return false;
     }
@@ -275,8 +276,9 @@ bool run_folder_tests_part(const struct run_folder *run, const char *key,
 void run_folder_say_part(size_t part, size_t completed, char ret_text[RUN_FOLDER_PART_BYTES])
 {
     if (completed == 1) {
-        snprintf(ret_text, RUN_FOLDER_PART_BYTES, "the test accuracy leaves out images of a worker "
-                                                  "that was lost");
+        snprintf(ret_text, RUN_FOLDER_PART_BYTES,
+                 "the test accuracy leaves out images of a worker "
+                 "that was lost");
     } else {
         snprintf(ret_text, RUN_FOLDER_PART_BYTES,
                  "the test accuracy of %zu of %zu runs leaves out images of a worker that was lost",

@@ -55,7 +55,7 @@ struct sweep_setting {
     size_t mode_rank, place; // the order of its mode in every report; its place in the plan
     struct run_stroke stroke;
     size_t planned, completed, diverged, failed;
-    size_t part_tested; // of the completed: see run_folder_tests_part
+    size_t part_tested;                      // of the completed: see run_folder_tests_part
     double diverged_steps[SWEEP_REPEAT_MAX]; // (diverged) the step of each
     size_t reached;                          // runs that have reached the target
     bool has_target;

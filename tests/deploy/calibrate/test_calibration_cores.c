@@ -283,8 +283,8 @@ static void runs_between_two_of_one_worker_are_compared_with_both(void **state)
     check_near(calibration.costs.crowding, 1.1);
 }
 
-/* Of both kinds of runs the quickest quarter of all steps counts, and runs that wait for messages do
- * not count beside them. */
+/* Of both kinds of runs the quickest quarter of all steps counts, and runs that wait for messages
+ * do not count beside them. */
 static void workers_that_are_apart_show_crowding_by_their_quickest_steps(void **state)
 {
     (void)state;

@@ -97,7 +97,8 @@ static void accuracies_of_fewer_images_are_counted(void **state)
 {
     struct groups_test *test = *state;
     for (int seed = 1; seed <= 3; seed++) {
-        add(test, &(struct sample_run){.outcome = seed == 3 ? "failed" : NULL}, seed, json_object());
+        add(test, &(struct sample_run){.outcome = seed == 3 ? "failed" : NULL}, seed,
+            json_object());
         const struct run_folder *run = &test->runs[seed - 1];
         json_t *last = json_array_get(json_object_get(run->summary, "epochs"), 1);
         json_object_set_new(run->job, "test_samples", json_integer(2000));

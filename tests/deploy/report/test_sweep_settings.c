@@ -239,8 +239,9 @@ static void accuracies_of_fewer_images_are_named_below_the_table(void **state)
     sweep_table_print(stream, &settings);
     fclose(stream);
     const char *said = strstr(text, "the test accuracy");
-    assert_non_null(strstr(text, "\noptimizer=sgd order=seeded:constant:4: the test accuracy of 1 of "
-                                 "2 runs leaves out images of a worker that was lost\n"));
+    assert_non_null(strstr(text,
+                           "\noptimizer=sgd order=seeded:constant:4: the test accuracy of 1 of "
+                           "2 runs leaves out images of a worker that was lost\n"));
     assert_null(strstr(said + 1, "the test accuracy"));
     free(text);
     sweep_settings_free(&settings);
