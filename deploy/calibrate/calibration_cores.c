@@ -321,10 +321,12 @@ void calibration_take_crowding(struct calibration_run *const *runs, size_t run_c
                              "cores are busy meanwhile show it");
         return;
     }
+    bool are_apart = find_crowding_apart(runs, run_count, narrowest->batch) > 0;
     calibration_add_note(&calibration->cost_notes, "crowding", false,
-                         "%.3f times as long where all cores are busy: steps of several workers "
-                         "beside those of one",
-                         costs->crowding);
+                         "%.3f times as long where all cores are busy: %s beside those of one",
+                         costs->crowding,
+                         are_apart ? "the quickest steps of workers that exchange nothing"
+                                   : "steps of several workers");
 }
 
 static void take_slice(struct calibration *made)
