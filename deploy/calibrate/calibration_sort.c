@@ -26,7 +26,7 @@ static enum status check_security(struct calibration_run *const *runs, size_t ru
     return STATUS_OK;
 }
 
-/* The runs show too little: none of them is a plain one. */
+/* None of the runs is a plain one. */
 static void refuse_lack(const struct calibration_sorted *sorted)
 {
     const struct calibration_run *run =

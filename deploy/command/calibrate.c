@@ -243,11 +243,9 @@ static enum status parse(int argc, char **argv, struct work *work, bool *ret_is_
             "each of\n--batches), ring, ring with small buckets, ps-sync (with --compress also "
             "without codes), local once more,\nand, on one host, ring on the cores of one worker; "
             "where steps are short, these two again with longer ones.\nOn one host with a core for "
-            "each worker, it also runs ring, twice, without any exchange before the last "
-            "step.\nJobs "
-            "go over tcp unless --transport says otherwise, and have 60 steps unless --steps "
-            "does.\n"
-            "What no run shows is named, with what is assumed of it.",
+            "each worker, it also runs ring, twice, without any exchange before the last step."
+            "\nJobs go over tcp unless --transport says otherwise, and have 60 steps unless "
+            "--steps does.\nWhat no run shows is named, with what is assumed of it.",
         .example =
             "  ringside calibrate --model cnn --batch 64 --costs costs.json --network net.json\n"
             "  ringside calibrate -H node1,node2 --costs costs.json --network net.json\n"

@@ -302,8 +302,8 @@ static enum status begin(struct calibration_jobs *jobs, const char *folder)
     double tries_s = 0; // of all jobs but one: `run` tries one
     for (size_t i = 0; i < jobs->count; i++) {
         double try_began_s = wall_s();
-        if (!calibration_apart_is(
-                jobs->kinds[i])) { // which are as ring, and are not as long as they will be
+        // Jobs whose workers are apart are as ring, and how long they may be is not known yet.
+        if (!calibration_apart_is(jobs->kinds[i])) {
             preflight_try(&jobs->session.preflight, &jobs->list[i]);
         }
         tries_s += i > 0 ? wall_s() - try_began_s : 0;

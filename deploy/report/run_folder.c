@@ -277,8 +277,7 @@ void run_folder_say_part(size_t part, size_t completed, char ret_text[RUN_FOLDER
 {
     if (completed == 1) {
         snprintf(ret_text, RUN_FOLDER_PART_BYTES,
-                 "the test accuracy leaves out images of a worker "
-                 "that was lost");
+                 "the test accuracy leaves out images of a worker that was lost");
     } else {
         snprintf(ret_text, RUN_FOLDER_PART_BYTES,
                  "the test accuracy of %zu of %zu runs leaves out images of a worker that was lost",

@@ -20,8 +20,8 @@ const char *sweep_table_heading(const struct sweep_settings *settings, size_t co
 void sweep_table_cell(const struct sweep_settings *settings, size_t setting, size_t column,
                       char *ret_text, size_t text_size);
 
-/* Settings with accuracies that are of fewer images than the test set has: writes what is to be
- * said of a row of the table. False: nothing. */
+/* What is to be said of a row of the table whose accuracies are of fewer images than the test set
+ * has. False: nothing. */
 bool sweep_table_says_part(const struct sweep_settings *settings, size_t setting,
                            char ret_text[RUN_FOLDER_PART_BYTES]);
 
