@@ -330,26 +330,24 @@ static void take_message(struct maker *maker)
         (unsigned long long)receives.count);
 }
 
-/* Lists runs whose messages went one way, also those with codes: to what carries messages, and
- * beside what computing is slower, these are bytes as any. Then those whose workers are apart.
- * Returns how many there are. */
-static size_t list_for_cores(const struct maker *maker, struct calibration_run **ret_runs)
+/* Lists, in the order in which they were made, the runs that show what cores do. Of runs with codes
+ * those whose messages went the same way: to what carries messages these are bytes as any. Returns
+ * how many there are. */
+static size_t list_for_cores(const struct maker *maker, struct calibration_run *const *runs,
+                             size_t run_count, struct calibration_run **ret_runs)
 {
     const char *transport = "";
     size_t count = 0;
     for (size_t i = 0; i < maker->sorted.run_count; i++) {
-        transport = calibration_run_moves_values(maker->sorted.runs[i])
-                        ? maker->sorted.runs[i]->transport
-                        : transport;
-        ret_runs[count++] = maker->sorted.runs[i];
+        const struct calibration_run *run = maker->sorted.runs[i];
+        transport = calibration_run_moves_values(run) ? run->transport : transport;
     }
-    for (size_t i = 0; i < maker->sorted.coded_count; i++) {
-        if (strcmp(maker->sorted.coded[i]->transport, transport) == 0) {
-            ret_runs[count++] = maker->sorted.coded[i];
+    for (size_t i = 0; i < run_count; i++) {
+        bool has_codes = !runs[i]->is_apart && calibration_run_has_codes(runs[i]);
+        bool goes_another_way = has_codes && strcmp(runs[i]->transport, transport) != 0;
+        if (runs[i]->batch == maker->made->costs.batch && !goes_another_way) {
+            ret_runs[count++] = runs[i];
         }
-    }
-    for (size_t i = 0; i < maker->sorted.apart_count; i++) {
-        ret_runs[count++] = maker->sorted.apart[i];
     }
     return count;
 }
@@ -420,7 +418,7 @@ enum status calibration_make(struct calibration_run *const *runs, size_t run_cou
     take_sums(&maker, knows_optimizer);
     calibration_take_codes(maker.sorted.coded, maker.sorted.coded_count, maker.sorted.runs,
                            maker.sorted.run_count, ret_calibration);
-    size_t all_count = list_for_cores(&maker, all);
+    size_t all_count = list_for_cores(&maker, runs, run_count, all);
     calibration_take_cores(all, all_count, maker.narrowest, ret_calibration);
     calibration_take_turns(runs, run_count, maker.narrowest, ret_calibration);
     calibration_take_crowding(all, all_count, maker.narrowest, ret_calibration);

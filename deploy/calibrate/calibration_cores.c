@@ -203,9 +203,10 @@ static double alone_beside(struct calibration_run *const *runs, size_t run_count
         return (1 - share) * compute_s(before) + share * compute_s(behind);
     }
     const struct calibration_run *one = before != NULL ? before : behind;
-    return one != NULL                              ? compute_s(one)
-           : runs[index]->batch == narrowest->batch ? compute_s(narrowest)
-                                                    : 0;
+    if (one != NULL) {
+        return compute_s(one);
+    }
+    return runs[index]->batch == narrowest->batch ? compute_s(narrowest) : 0;
 }
 
 /* The share of time for which other cores were busy beside one that computes; -1: unknown. */

@@ -29,17 +29,16 @@ static enum status check_security(struct calibration_run *const *runs, size_t ru
 /* None of the runs is a plain one. */
 static void refuse_lack(const struct calibration_sorted *sorted)
 {
-    const struct calibration_run *run =
-        sorted->coded_count > 0 ? sorted->coded[0] : sorted->apart[0];
     if (sorted->coded_count > 0) {
+        const struct calibration_run *coded = sorted->coded[0];
         log_error("%s was run with --compress %s, and shows only what codes take; calibrate from a "
                   "run without --compress as well",
-                  run->folder.path, run->compress);
-    } else {
-        log_error("%s exchanged nothing before its last step, and shows only what workers take "
-                  "from each other; calibrate from a run without --sync-every as well",
-                  run->folder.path);
+                  coded->folder.path, coded->compress);
+        return;
     }
+    log_error("%s exchanged nothing before its last step, and shows only what workers take from "
+              "each other; calibrate from a run without --sync-every as well",
+              sorted->apart[0]->folder.path);
 }
 
 enum status calibration_sort(struct calibration_run *const *runs, size_t run_count, uint32_t batch,
@@ -47,12 +46,12 @@ enum status calibration_sort(struct calibration_run *const *runs, size_t run_cou
 {
     const struct calibration_run *first = NULL;
     for (size_t i = 0; i < run_count; i++) {
-        if (runs[i]->batch != batch) {
-            ret_sorted->others[ret_sorted->other_count++] = runs[i];
-            continue;
-        }
         if (runs[i]->is_apart) {
             ret_sorted->apart[ret_sorted->apart_count++] = runs[i];
+            continue;
+        }
+        if (runs[i]->batch != batch) {
+            ret_sorted->others[ret_sorted->other_count++] = runs[i];
             continue;
         }
         bool has_codes = calibration_run_has_codes(runs[i]);

@@ -332,8 +332,8 @@ static enum exit_code run_one(struct calibration_jobs *jobs, size_t index)
     int kind = jobs->kinds[index];
     char number[24] = "", images[40] = "";
     static const char *const how[CALIBRATION_KINDS] = {
-        [CALIBRATION_APART] = ", apart",
-        [CALIBRATION_APART_AGAIN] = ", apart, once more",
+        [CALIBRATION_APART] = ", no exchange before the last step",
+        [CALIBRATION_APART_AGAIN] = ", no exchange before the last step, once more",
         [CALIBRATION_SMALL] = ", small buckets",
         [CALIBRATION_CODES] = ", --compress",
         [CALIBRATION_AGAIN] = ", once more",

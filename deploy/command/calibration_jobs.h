@@ -14,6 +14,7 @@
 #include "deploy/command/session.h"
 #include "deploy/launch/launch.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -36,6 +37,8 @@ enum {
 
 #define CALIBRATION_STEPS_LEAST (OBSERVATION_WARM_STEPS + UINT64_C(3)) // of a job that counts
 #define CALIBRATION_JOBS_MAX    (CALIBRATION_KINDS + CALIBRATION_BATCHES_MAX)
+
+static_assert(CALIBRATION_JOBS_MAX <= CALIBRATION_RUNS_MAX, "all jobs are calibrated from");
 
 /* Large: on the heap. */
 struct calibration_jobs {
